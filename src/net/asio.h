@@ -1,0 +1,7 @@
+#pragma once
+
+namespace boost::asio {}
+
+namespace dure {
+namespace asio = boost::asio;
+}

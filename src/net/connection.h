@@ -1,0 +1,66 @@
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/asio.h"
+#include "net/frame.h"
+
+namespace dure {
+
+// Frames over one TCP or Unix stream. Everything happens on the thread that runs the loop.
+// Shared because every operation under way holds it until its callback has run.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = asio::generic::stream_protocol::socket;
+
+  struct Handlers {
+    std::function<void(const Frame&)> frame;
+    // Once, when the peer is gone or sent what is no frame: `why` is for people. Never after
+    // close() was called by this side.
+    std::function<void(const std::string& why)> closed;
+    // The queue of unsent bytes has become short again; may be empty.
+    std::function<void()> drained;
+  };
+
+  explicit Connection(Socket socket) : socket_(std::move(socket)) {}
+
+  void start(Handlers handlers);
+  void send(std::uint8_t type, std::string_view payload);
+  // Bytes that the peer has not taken yet. Above kHighWater a sender should wait for `drained`.
+  std::size_t queued() const { return queued_; }
+  static constexpr std::size_t kHighWater = 1u << 20u;
+
+  void setLimit(std::size_t limit) { reader_.setLimit(limit); }
+  // Our own address on this connection: the one under which the peer's side knows this host.
+  std::string localAddress() const;
+  std::string peerAddress() const;
+
+  // Sends what is queued, then closes. No handler is called any more.
+  void finish();
+  // Closes now; what is queued is dropped. No handler is called any more.
+  void close();
+
+ private:
+  void read();
+  void write();
+  void fail(const std::string& why);
+
+  Socket socket_;
+  Handlers handlers_;
+  FrameReader reader_;
+  std::string incoming_;
+  std::deque<std::string> outgoing_;
+  std::string writing_;
+  std::size_t queued_ = 0;
+  bool started_ = false;
+  bool closed_ = false;
+  bool finishing_ = false;
+};
+
+}  // namespace dure
