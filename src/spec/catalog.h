@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dure {
+
+// What the definition in fields.cc says about one field, without its value.
+struct FieldEntry {
+  std::string path;                // "train.optimizer.lr"; "" is the job itself
+  std::vector<std::string> kinds;  // the ways to write it: "a whole number", "{min, max}"
+  std::string range;               // which of them: "1 to 10000"; empty if all
+  std::string doc;
+  std::string example;
+  std::vector<std::string> shorthand;  // see ObjectRule
+  std::vector<std::string> children;   // the names of an object's fields
+  std::string alias_of;                // a path
+  bool words_or_object = false;        // an object replaces the word and shares nothing with it
+  bool environment = false;            // any name may follow
+  bool in_list = false;                // there are many, so the path leads to none of them
+};
+
+// All fields in the order of their definition, the job itself first. Made once.
+const std::vector<FieldEntry>& fieldCatalog();
+// nullptr if there is no such field.
+const FieldEntry* findField(std::string_view path);
+
+// The paths that can be set one by one: "train.epochs".
+std::vector<std::string> jobFieldPaths();
+
+// The path a person most likely meant by `name` inside of the object at `parent`.
+std::optional<std::string> suggestField(const std::string& parent, const std::string& name);
+
+std::string joinPath(std::string_view parent, std::string_view name);
+// "a, b or c"
+std::string alternatives(const std::vector<std::string>& words);
+
+}  // namespace dure

@@ -1,0 +1,248 @@
+#include "spec/fields.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+namespace dure {
+namespace {
+
+bool isLower(char c) { return c >= 'a' && c <= 'z'; }
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+bool isAbsolutePath(std::string_view text) { return text.starts_with('/'); }
+
+bool isAddress(std::string_view text) {
+  const std::string address(text);
+  in6_addr parsed{};
+  return inet_pton(AF_INET, address.c_str(), &parsed) == 1 ||
+         inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
+}
+
+TextRule absolutePathRule() {
+  return {.valid = isAbsolutePath, .must = "be an absolute path", .pattern = "^/"};
+}
+
+void visitWorkers(FieldVisitor& v, WorkerCount& workers) {
+  v.whole({"min", "The job goes on as long as this many are left."}, workers.min, {1, 10'000});
+  v.whole({"max", "The job starts with this many."}, workers.max, {1, 10'000});
+}
+
+void visitRoles(FieldVisitor& v, Roles& roles) {
+  v.whole({"chief", "One task apart from the workers that is the first among them."}, roles.chief,
+          {0, 1});
+  v.alias({"worker", "Another way to write `workers`."}, "workers");
+  v.whole({"ps", "Parameter servers."}, roles.ps, {0, 1000});
+  v.whole({"evaluator", "One task that evaluates beside the training; it needs a chief."},
+          roles.evaluator, {0, 1});
+}
+
+void visitResources(FieldVisitor& v, Resources& resources) {
+  v.number({"cpus", "Processors; 0 asks for none in particular.", "0.5"}, resources.cpus, {});
+  v.bytes({"memory", "Memory; 0 asks for none in particular.", "2Gi"}, resources.memory);
+  v.whole({"gpus", "GPUs."}, resources.gpus, {0, 1024});
+}
+
+void visitProgram(FieldVisitor& v, Program& program) {
+  v.command({"command",
+             "The program and its arguments. One text instead of a list is a line for `sh -c`.",
+             "[python3, train.py, --epochs, 3]"},
+            program.command);
+  v.text({"image", "The container image to run in, where tasks are containers.", "my/image:1"},
+         program.image, {});
+  v.text(
+      {"workdir",
+       "The directory to run in. A relative one begins at the job file's directory, or without a "
+       "file at the current one."},
+      program.workdir, {});
+  v.alias({"env", "Another way to write `env`; both are put together."}, "env");
+}
+
+void visitHorovod(FieldVisitor& v, Horovod& horovod) {
+  v.choiceOf({"controller", "How the processes agree on what to reduce next."}, horovod.controller,
+             {"gloo", "mpi"});
+}
+
+void visitModel(FieldVisitor& v, Model& model) {
+  v.text({"name", "A model that is built in.", "mlp"}, model.name,
+         {.words = {"convnet", "mlp", "text", "linear"}});
+  v.text(
+      {"file", "Instead of a name: a TorchScript module or a Keras model of one's own.", "net.pt"},
+      model.file, {});
+  v.wholes(
+      {"hidden", "The sizes of the hidden layers; empty leaves them to the model.", "[256, 128]"},
+      model.hidden, {1, 1'000'000});
+}
+
+void visitData(FieldVisitor& v, Data& data) {
+  v.text({"path", "The file or directory to learn from.", "/data/fashion-mnist"}, data.path, {});
+}
+
+void visitOptimizer(FieldVisitor& v, Optimizer& optimizer) {
+  v.text({"name", "How the weights follow the gradient."}, optimizer.name,
+         {.words = {"sgd", "adam", "adamw"}});
+  v.number({"lr", "The learning rate."}, optimizer.lr, {.min = 0, .above = true});
+}
+
+void visitTrain(FieldVisitor& v, Train& train) {
+  v.object({"model", "What to train.", "mlp"}, {.shorthand = {"name"}},
+           [&](FieldVisitor& inner) { visitModel(inner, train.model); });
+  v.object({"data", "What to learn from.", "/data/fashion-mnist"}, {.shorthand = {"path"}},
+           [&](FieldVisitor& inner) { visitData(inner, train.data); });
+  v.whole({"epochs", "How often the data is gone through."}, train.epochs, {.min = 1});
+  v.whole({"batch", "Samples of one worker in one step."}, train.batch, {.min = 1});
+  v.seed({"seed", "The same seed gives the same order of samples and the same first weights."},
+         train.seed);
+  v.object({"optimizer", "How the weights are changed.", "{name: adam, lr: 0.001}"},
+           {.shorthand = {"name"}},
+           [&](FieldVisitor& inner) { visitOptimizer(inner, train.optimizer); });
+  v.sync(
+      {"sync",
+       "When the workers share what they learned: after every step, after some steps, or once at "
+       "the end.",
+       "{every: 50}"},
+      train.sync, syncWords(), [&](FieldVisitor& inner) {
+        inner.whole({"every", "Steps between two averages."}, train.sync.every, {.min = 1});
+      });
+}
+
+void visitCheckpoint(FieldVisitor& v, Checkpoint& checkpoint) {
+  v.text({"path", "The directory for checkpoints.", "out/checkpoints"}, checkpoint.path, {});
+  v.whole({"every", "Steps between two checkpoints; 0 leaves it to the program."}, checkpoint.every,
+          {});
+  v.whole({"keep", "How many of the latest to keep."}, checkpoint.keep, {.min = 1});
+}
+
+void visitVolume(FieldVisitor& v, Volume& volume) {
+  v.text({"path", "Where the program sees it.", "/data"}, volume.path, absolutePathRule());
+  v.text({"claim", "A PersistentVolumeClaim.", "datasets"}, volume.claim, {});
+  v.text({"host", "Or a directory of the machine.", "/srv/data"}, volume.host, absolutePathRule());
+  v.flag({"read_only", "Whether the program may only read it."}, volume.read_only);
+}
+
+void visitRestarts(FieldVisitor& v, Restarts& restarts) {
+  v.whole({"limit", "How many failures of the program are answered by a restart."}, restarts.limit,
+          {0, 1'000'000});
+  v.duration({"backoff", "The pause before the first restart; it doubles with each one."},
+             restarts.backoff, {});
+  v.duration({"max_backoff", "The longest pause."}, restarts.max_backoff, {});
+}
+
+void visitTimeouts(FieldVisitor& v, Timeouts& timeouts) {
+  v.duration({"start", "From asking for the tasks until the last of them has joined."},
+             timeouts.start, {"never"});
+  v.duration({"stop", "From the request to stop (SIGTERM) until the program is killed."},
+             timeouts.stop, {});
+  v.duration({"heartbeat", "The silence after which a task's agent is taken for lost."},
+             timeouts.heartbeat, {"never"});
+  v.duration({"progress", "The silence after which a program is taken for hung.", "10m"},
+             timeouts.progress, {"never"});
+}
+
+void visitLocal(FieldVisitor& v, Local& local) {
+  v.texts({"networks", "Network namespaces; the tasks are dealt over them in turn.", "[a, b]"},
+          local.networks);
+  v.text({"address", "Where programs in those namespaces reach this machine.", "10.0.0.1"},
+         local.address, {.valid = isAddress, .must = "be an IPv4 or IPv6 address"});
+}
+
+template <typename Element>
+ObjectList listOf(std::vector<Element>& list, void (*visit)(FieldVisitor&, Element&)) {
+  return {.size = [&list] { return list.size(); },
+          .append = [&list] { list.emplace_back(); },
+          .visit = [&list, visit](FieldVisitor& v, std::size_t i) { visit(v, list.at(i)); },
+          .visit_default =
+              [visit](FieldVisitor& v) {
+                Element element;
+                visit(v, element);
+              }};
+}
+
+}  // namespace
+
+void visitJob(FieldVisitor& v, Job& job) {
+  v.text(
+      {"name",
+       "What the job is called: at most 40 lower-case letters, digits and `-`. The default is "
+       "made from the name of the job file, or of the program.",
+       "fashion-mnist"},
+      job.name,
+      {.valid = isJobName,
+       .must = "be at most 40 lower-case letters, digits and '-', begin with a letter and not end "
+               "with '-'",
+       .pattern = "^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"});
+  v.choiceOf({"strategy",
+              "How the program's processes find each other. The default is `native` if there is a "
+              "`train` section, and `plain` if not."},
+             job.strategy, strategyWords());
+  v.object({"workers", "How many workers there are: a number, or a least and a most, then both.",
+            "{min: 2, max: 8}"},
+           {.shorthand = {"min", "max"}, .required = {"min", "max"}},
+           [&](FieldVisitor& inner) { visitWorkers(inner, job.workers); });
+  v.whole({"gpus",
+           "Instead of `workers`: the GPUs of the whole job, the split into workers left to "
+           "the plan.",
+           "6"},
+          job.gpus, {0, 100'000});
+  v.object({"roles", "Tasks beside the workers. Only `tensorflow` and `plain` jobs have them."}, {},
+           [&](FieldVisitor& inner) { visitRoles(inner, job.roles); });
+  v.whole({"processes", "Processes of one task; `auto` is one per GPU, or one.", "4"},
+          job.processes, {1, 1024, "auto"});
+  v.object({"resources", "What one task needs."}, {},
+           [&](FieldVisitor& inner) { visitResources(inner, job.resources); });
+  v.object({"program", "What to run, with every strategy but `native`."}, {},
+           [&](FieldVisitor& inner) { visitProgram(inner, job.program); });
+  v.environment({"env", "The program's environment. Names that begin with `DURE_` are reserved.",
+                 "{OMP_NUM_THREADS: 2}"},
+                job.env);
+  v.whole({"port", "The first of the ports that the processes meet at.", "29500"}, job.port,
+          {1, 65'535, "auto"});
+  v.object({"horovod", "With the strategy `horovod`."}, {},
+           [&](FieldVisitor& inner) { visitHorovod(inner, job.horovod); });
+  v.object({"train", "With the strategy `native`: a training without a program to write."}, {},
+           [&](FieldVisitor& inner) { visitTrain(inner, job.train); });
+  v.object({"checkpoint", "Where a restart goes on from.", "out/checkpoints"},
+           {.shorthand = {"path"}},
+           [&](FieldVisitor& inner) { visitCheckpoint(inner, job.checkpoint); });
+  v.text({"output", "Where the trained model goes.", "out/model.h5"}, job.output, {});
+  v.objects({"volumes", "Storage that the program sees. Each has either a `claim` or a `host`."},
+            {.required = {"path"}}, listOf(job.volumes, visitVolume));
+  v.object({"restarts", "What happens when the program fails.", "10"}, {.shorthand = {"limit"}},
+           [&](FieldVisitor& inner) { visitRestarts(inner, job.restarts); });
+  v.object({"timeouts", "How long to wait for what."}, {},
+           [&](FieldVisitor& inner) { visitTimeouts(inner, job.timeouts); });
+  v.duration({"deadline", "The longest the whole job may take, restarts included.", "12h"},
+             job.deadline, {"never"});
+  v.object({"local", "How one machine plays several hosts."}, {},
+           [&](FieldVisitor& inner) { visitLocal(inner, job.local); });
+}
+
+const std::vector<std::string>& strategyWords() {
+  static const std::vector<std::string> words{"plain", "torch",   "tensorflow",
+                                              "mpi",   "horovod", "native"};
+  return words;
+}
+
+const std::vector<std::string>& syncWords() {
+  static const std::vector<std::string> words{"step", "end"};
+  return words;
+}
+
+std::string environmentNameProblem(std::string_view name) {
+  if (name.empty()) return "must not be empty";
+  if (name.size() > 255) return "must be at most 255 bytes long";
+  if (name.starts_with("DURE_")) return "names that begin with DURE_ are reserved";
+  const auto forbidden = [](unsigned char c) { return c == '=' || c < 0x20 || c == 0x7F; };
+  if (std::any_of(name.begin(), name.end(), forbidden)) {
+    return "must not have '=' or control characters in its name";
+  }
+  return "";
+}
+
+bool isJobName(std::string_view text) {
+  const auto allowed = [](char c) { return isLower(c) || isDigit(c) || c == '-'; };
+  return !text.empty() && text.size() <= kMaxNameLength && isLower(text.front()) &&
+         text.back() != '-' && std::all_of(text.begin(), text.end(), allowed);
+}
+
+}  // namespace dure

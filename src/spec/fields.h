@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/job.h"
+
+namespace dure {
+
+struct Field {
+  std::string_view name;
+  std::string_view doc;      // what it is, in a sentence or two of Markdown
+  std::string_view example;  // as YAML; empty where name and default say enough
+};
+
+struct WholeRule {
+  std::int64_t min = 0;
+  std::int64_t max = std::numeric_limits<int>::max();
+  std::string_view zero;  // the word for 0, which is then not written as a number
+};
+
+struct NumberRule {
+  double min = 0;
+  bool above = false;  // `min` itself is not allowed
+};
+
+struct DurationRule {
+  std::string_view zero;  // the word for 0; a 0 is understood as well
+};
+
+struct TextRule {
+  std::vector<std::string> words;  // the only values, unless empty
+  bool (*valid)(std::string_view text) = nullptr;
+  std::string_view must;     // what `valid` asks for: "be an absolute path"
+  std::string_view pattern;  // the same as a regular expression, where it is one
+};
+
+struct ObjectRule {
+  // A scalar in place of the object stands for an object with these fields set to it.
+  std::vector<std::string> shorthand;
+  std::vector<std::string> required;
+};
+
+class FieldVisitor;
+using VisitFields = std::function<void(FieldVisitor&)>;
+
+// A list of objects of any one type.
+struct ObjectList {
+  std::function<std::size_t()> size;
+  std::function<void()> append;
+  std::function<void(FieldVisitor&, std::size_t index)> visit;
+  VisitFields visit_default;  // an object that is in no list
+};
+
+// Sees every field of a job, in the order of the documentation, with one call per field. A visitor
+// may read the value, or write it.
+class FieldVisitor {
+ public:
+  virtual ~FieldVisitor() = default;
+
+  virtual void text(const Field& field, std::string& value, const TextRule& rule) = 0;
+  virtual void whole(const Field& field, int& value, const WholeRule& rule) = 0;
+  virtual void seed(const Field& field, std::uint64_t& value) = 0;
+  virtual void number(const Field& field, double& value, const NumberRule& rule) = 0;
+  virtual void flag(const Field& field, bool& value) = 0;
+  // `value` is an index into `words`.
+  virtual void choice(const Field& field, int& value, const std::vector<std::string>& words) = 0;
+  virtual void duration(const Field& field, Duration& value, const DurationRule& rule) = 0;
+  virtual void bytes(const Field& field, std::int64_t& value) = 0;
+  virtual void texts(const Field& field, std::vector<std::string>& value) = 0;
+  virtual void wholes(const Field& field, std::vector<int>& value, const WholeRule& rule) = 0;
+  // The words of a program, or one line for a shell.
+  virtual void command(const Field& field, std::vector<std::string>& value) = 0;
+  virtual void environment(const Field& field, std::map<std::string, std::string>& value) = 0;
+  // A word, or an object with the one field that `visit` visits.
+  virtual void sync(const Field& field, Sync& value, const std::vector<std::string>& words,
+                    const VisitFields& visit) = 0;
+  virtual void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) = 0;
+  virtual void objects(const Field& field, const ObjectRule& rule, const ObjectList& list) = 0;
+  // Another way to write the field at `path`, which has been visited already or will be.
+  virtual void alias(const Field& field, std::string_view path) = 0;
+
+  // For an enumeration whose values are those of `words`, in their order.
+  template <typename Enum>
+  void choiceOf(const Field& field, Enum& value, const std::vector<std::string>& words) {
+    int index = static_cast<int>(value);
+    choice(field, index, words);
+    value = static_cast<Enum>(index);
+  }
+};
+
+// The one definition of the job file: parser, printer, schema, documentation and completion are
+// visitors of it, and the defaults are those of `Job`.
+void visitJob(FieldVisitor& visitor, Job& job);
+
+const std::vector<std::string>& strategyWords();
+// Of SyncMode, without kEvery, which is an object: kStep and kEnd.
+const std::vector<std::string>& syncWords();
+
+// What is wrong with the name of an environment variable, as "must …"; empty if nothing is.
+std::string environmentNameProblem(std::string_view name);
+inline constexpr std::string_view kEnvironmentNamePattern = "^(?!DURE_)[^=\\u0000-\\u001f]{1,255}$";
+
+// What every JSON reader can carry exactly.
+inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
+
+bool isJobName(std::string_view text);
+inline constexpr std::size_t kMaxNameLength = 40;
+
+}  // namespace dure

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+// The job as plain data: what a person wrote, with every default filled in. What each field means,
+// how it is written and which values it takes is said once, in fields.cc.
+namespace dure {
+
+enum class Strategy { kPlain, kTorch, kTensorflow, kMpi, kHorovod, kNative };
+enum class HorovodController { kGloo, kMpi };
+enum class SyncMode { kStep, kEvery, kEnd };
+
+// Fixed where both are equal. The gang starts with `max` and goes on with no fewer than `min`.
+struct WorkerCount {
+  int min = 1;
+  int max = 1;
+  bool operator==(const WorkerCount&) const = default;
+};
+
+// How many tasks of each role there are beside the workers.
+struct Roles {
+  int chief = 0;
+  int ps = 0;
+  int evaluator = 0;
+  bool operator==(const Roles&) const = default;
+};
+
+// Of one task.
+struct Resources {
+  double cpus = 0;          // 0: no request
+  std::int64_t memory = 0;  // bytes; 0: no request
+  int gpus = 0;
+  bool operator==(const Resources&) const = default;
+};
+
+struct Program {
+  std::vector<std::string> command;
+  std::string image;
+  std::string workdir = ".";
+  bool operator==(const Program&) const = default;
+};
+
+struct Horovod {
+  HorovodController controller = HorovodController::kGloo;
+  bool operator==(const Horovod&) const = default;
+};
+
+struct Model {
+  std::string name;         // built in: convnet, mlp, text, linear
+  std::string file;         // or a TorchScript module or Keras model of one's own
+  std::vector<int> hidden;  // sizes of hidden layers; empty: the model's own
+  bool operator==(const Model&) const = default;
+};
+
+struct Data {
+  std::string path;
+  bool operator==(const Data&) const = default;
+};
+
+struct Optimizer {
+  std::string name = "adam";
+  double lr = 0.001;
+  bool operator==(const Optimizer&) const = default;
+};
+
+struct Sync {
+  SyncMode mode = SyncMode::kStep;
+  int every = 0;  // steps between averages, with kEvery
+  bool operator==(const Sync&) const = default;
+};
+
+// Native training only.
+struct Train {
+  Model model;
+  Data data;
+  int epochs = 1;
+  int batch = 100;  // of one worker
+  std::uint64_t seed = 1;
+  Optimizer optimizer;
+  Sync sync;
+  bool operator==(const Train&) const = default;
+};
+
+struct Checkpoint {
+  std::string path;
+  int every = 0;  // steps; 0: only what the program does by itself
+  int keep = 3;
+  bool operator==(const Checkpoint&) const = default;
+};
+
+struct Restarts {
+  int limit = 3;
+  Duration backoff{200};
+  Duration max_backoff{5'000};
+  bool operator==(const Restarts&) const = default;
+};
+
+// 0 means never.
+struct Timeouts {
+  Duration start{300'000};     // from asking for the tasks until the last of them has joined
+  Duration stop{10'000};       // from SIGTERM to SIGKILL
+  Duration heartbeat{30'000};  // silence after which an agent is lost
+  Duration progress{0};        // silence after which a rank is hung
+  bool operator==(const Timeouts&) const = default;
+};
+
+struct Volume {
+  std::string path;   // where the program sees it
+  std::string claim;  // a PersistentVolumeClaim, or
+  std::string host;   // a directory of the machine
+  bool read_only = false;
+  bool operator==(const Volume&) const = default;
+};
+
+// How the local backend plays several hosts.
+struct Local {
+  std::vector<std::string> networks;  // network namespaces; tasks are dealt over them in turn
+  std::string address;                // where their agents reach the coordinator
+  bool operator==(const Local&) const = default;
+};
+
+struct Job {
+  std::string name;
+  Strategy strategy = Strategy::kPlain;
+  WorkerCount workers;
+  int gpus = 0;  // of the whole job, the split left to the plan; 0: workers × resources.gpus
+  Roles roles;
+  int processes = 0;  // of one task; 0: one per GPU, or 1
+  Resources resources;
+  Program program;
+  std::map<std::string, std::string> env;
+  int port = 0;  // the first port that ranks meet at; 0: chosen
+  Horovod horovod;
+  Train train;
+  Checkpoint checkpoint;
+  std::string output;
+  std::vector<Volume> volumes;
+  Restarts restarts;
+  Timeouts timeouts;
+  Duration deadline{0};  // of the whole job, restarts included; 0: none
+  Local local;
+  bool operator==(const Job&) const = default;
+};
+
+// "torch", "tensorflow", …: the word of the job file.
+std::string strategyName(Strategy strategy);
+
+// How many processes one task holds: `processes`, or one per GPU, or 1.
+int processesPerTask(const Job& job);
+
+}  // namespace dure

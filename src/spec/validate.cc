@@ -1,0 +1,169 @@
+#include "spec/validate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <string>
+
+#include "base/text.h"
+
+namespace dure {
+namespace {
+
+constexpr std::int64_t kMaxProcesses = 100'000;
+
+class Validator {
+ public:
+  Validator(const Job& job, const Places& places, std::vector<Finding>& findings)
+      : job_(job), places_(places), findings_(findings) {}
+
+  void run() {
+    workers();
+    roles();
+    program();
+    native();
+    volumes();
+    rest();
+  }
+
+ private:
+  bool sound(std::initializer_list<std::string_view> paths) const {
+    return std::all_of(paths.begin(), paths.end(),
+                       [&](std::string_view path) { return places_.sound(path); });
+  }
+
+  void report(const std::string& path, std::string message) {
+    const Place place = places_.find(path);
+    findings_.push_back({place.at, place.shown, std::move(message)});
+  }
+
+  // Says that a field is not there, unless the reason may be another mistake, such as its name.
+  void reportMissing(const std::string& path, std::string message) {
+    if (places_.allSound()) report(path, std::move(message));
+  }
+
+  std::string strategy() const { return strategyName(job_.strategy); }
+
+  void workers() {
+    if (!sound({"workers"})) return;
+    const WorkerCount& workers = job_.workers;
+    if (workers.min > workers.max) {
+      report("workers.min",
+             fmt::format("must not be above max, got {} above {}", workers.min, workers.max));
+    }
+    if (sound({"gpus"}) && job_.gpus > 0 && places_.has("workers")) {
+      report("gpus", "leaves the number of workers to the plan; give either gpus or workers");
+    }
+    if (sound({"gpus", "resources"}) && job_.gpus > 0 && job_.resources.gpus > 0) {
+      report("gpus", "leaves the GPUs of a task to the plan; give either gpus or resources.gpus");
+    }
+    if (!sound({"processes", "resources"})) return;
+    const int processes = processesPerTask(job_);
+    if (std::int64_t{workers.max} * processes > kMaxProcesses) {
+      report("workers", fmt::format("{} workers of {} processes are more than {} processes",
+                                    workers.max, processes, kMaxProcesses));
+    }
+  }
+
+  void roles() {
+    if (!sound({"roles", "strategy"})) return;
+    const Roles& roles = job_.roles;
+    if (roles.evaluator > 0 && roles.chief == 0) report("roles.evaluator", "needs a chief");
+    if (job_.strategy == Strategy::kTensorflow || job_.strategy == Strategy::kPlain) return;
+    const auto refuse = [&](int count, const std::string& role) {
+      if (count == 0) return;
+      report("roles." + role,
+             fmt::format("only tensorflow and plain jobs have one; this job's strategy is {}",
+                         strategy()));
+    };
+    refuse(roles.chief, "chief");
+    refuse(roles.ps, "ps");
+    refuse(roles.evaluator, "evaluator");
+  }
+
+  void program() {
+    if (!sound({"program", "strategy"})) return;
+    const std::vector<std::string>& command = job_.program.command;
+    if (!command.empty() && command.front().empty()) {
+      report("program.command", "the first word is empty, but names the program");
+    }
+    const bool native = job_.strategy == Strategy::kNative;
+    if (native && !command.empty()) {
+      report("program.command", "a native job trains by itself and runs no program");
+    }
+    if (!native && command.empty()) {
+      reportMissing("program.command",
+                    "is missing; give a program to run, or a train section for a native job");
+    }
+  }
+
+  void native() {
+    if (!sound({"strategy", "train"})) return;
+    const Train& train = job_.train;
+    if (job_.strategy != Strategy::kNative) {
+      if (places_.has("train")) {
+        report("train",
+               fmt::format("only native jobs have it; this job's strategy is {}", strategy()));
+      }
+      return;
+    }
+    if (!places_.has("train")) {
+      reportMissing("train", "is missing; a native job needs it");
+      return;
+    }
+    if (!train.model.name.empty() && !train.model.file.empty()) {
+      report("train.model", "has a name and a file; give one of them");
+    }
+    if (train.model.name.empty() && train.model.file.empty()) {
+      reportMissing("train.model", "is missing; a native job needs one");
+    }
+    if (train.data.path.empty())
+      reportMissing("train.data.path", "is missing; a native job needs it");
+  }
+
+  void volumes() {
+    if (!sound({"volumes"})) return;
+    std::set<std::string> paths;
+    for (std::size_t i = 0; i < job_.volumes.size(); ++i) {
+      const Volume& volume = job_.volumes[i];
+      const std::string here = fmt::format("volumes[{}]", i);
+      if (volume.claim.empty() == volume.host.empty())
+        report(here, "needs either a claim or a host");
+      if (!paths.insert(volume.path).second) {
+        report(here + ".path", fmt::format("{} is the path of another volume, too", volume.path));
+      }
+    }
+  }
+
+  void rest() {
+    if (sound({"horovod", "strategy"}) && places_.has("horovod") &&
+        job_.strategy != Strategy::kHorovod) {
+      report("horovod",
+             fmt::format("only horovod jobs have it; this job's strategy is {}", strategy()));
+    }
+    const Restarts& restarts = job_.restarts;
+    if (sound({"restarts"}) && restarts.backoff > restarts.max_backoff) {
+      const bool given = places_.has("restarts.backoff");
+      report(given ? "restarts.backoff" : "restarts.max_backoff",
+             fmt::format("backoff must not be above max_backoff, got {} above {}",
+                         formatDuration(restarts.backoff), formatDuration(restarts.max_backoff)));
+    }
+    if (sound({"local"}) && !job_.local.networks.empty() && job_.local.address.empty()) {
+      report("local.address", "is missing; programs in other networks need it");
+    }
+  }
+
+  const Job& job_;
+  const Places& places_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace
+
+void validateJob(const Job& job, const Places& places, std::vector<Finding>& findings) {
+  Validator(job, places, findings).run();
+}
+
+}  // namespace dure
