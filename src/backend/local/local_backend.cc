@@ -1,0 +1,191 @@
+#include "backend/local/local_backend.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+#include "backend/local/network.h"
+#include "base/files.h"
+#include "base/process.h"
+#include "launch/agent_options.h"
+#include "launch/environment.h"
+
+namespace dure {
+namespace {
+
+constexpr const char* kLoopback = "127.0.0.1";
+
+// The command must be there before anything starts. It is looked for as the agent will.
+Status findCommand(const Job& job) {
+  if (job.strategy == Strategy::kNative) {
+    return Error(Code::kUnavailable, "native training needs dure-trainer, which is not installed");
+  }
+  if (!fileExists(job.program.workdir)) {
+    return Error(Code::kInvalid, "program.workdir: " + job.program.workdir + " does not exist");
+  }
+  std::vector<std::string> environment = currentEnvironment();
+  const auto path = job.env.find("PATH");
+  if (path != job.env.end()) environment.push_back("PATH=" + path->second);
+  const std::string program = commandOf(job).front();
+  auto found = findProgram(program, environment);
+  if (!found) return Error(Code::kInvalid, "program.command: " + found.error().message());
+  if (found->front() != '/') *found = job.program.workdir + "/" + *found;
+  if (access(found->c_str(), X_OK) == 0) return {};
+  return Error(Code::kInvalid, "program.command: " + systemError(program).message());
+}
+
+}  // namespace
+
+LocalBackend::LocalBackend(asio::io_context& loop, Options options)
+    : loop_(loop), options_(std::move(options)), children_(loop), again_(loop) {}
+
+Result<Site> LocalBackend::survey(const Job& job) {
+  if (auto found = findCommand(job); !found) return std::move(found).error();
+  if (access(options_.agent.c_str(), X_OK) != 0) {
+    return systemError("the agent " + options_.agent);
+  }
+  const int count = portsNeeded(job);
+  int port = ports_.first != 0 ? ports_.first : job.port;
+  if (port == 0) {
+    auto range = findPorts(options_.ports, job.name, count, false);
+    if (!range) return std::move(range).error();
+    port = range->first;
+  }
+  Site site;
+  site.address = job.local.networks.empty() ? kLoopback : job.local.address;
+  site.interface = "lo";
+  site.agent = options_.agent;
+  site.directory = options_.directory;
+  site.workdir = job.program.workdir;
+  site.one_machine = true;
+  site.root = geteuid() == 0;
+  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}) {
+    if (std::getenv(name) != nullptr) site.inherited.insert(name);
+  }
+  std::vector<NetworkAddress> addresses;
+  for (const std::string& network : job.local.networks) {
+    auto address = networkAddress(network);
+    if (!address) return Error(address.error()).during("local.networks");
+    site.interface = address->interface;
+    addresses.push_back(*std::move(address));
+  }
+  networks_.clear();
+  const Roster roster = makeRoster(job, job.workers.max);
+  for (std::size_t i = 0; i < roster.tasks.size(); ++i) {
+    const std::string name = roster.tasks[i].name();
+    site.tasks[name] = {
+        .address = addresses.empty() ? kLoopback : addresses[i % addresses.size()].address,
+        .port = port + static_cast<int>(i)};
+    if (!addresses.empty()) networks_[name] = job.local.networks[i % addresses.size()];
+    if (job.resources.gpus == 0) continue;
+    std::string gpus;
+    for (int gpu = 0; gpu < job.resources.gpus; ++gpu) {
+      gpus +=
+          fmt::format("{}{}", gpu == 0 ? "" : ",", static_cast<int>(i) * job.resources.gpus + gpu);
+    }
+    site.gpus[name] = gpus;
+  }
+  // After the last of the tasks' own.
+  if (job.strategy == Strategy::kHorovod && !usesMpi(job)) site.store_port = port + count - 1;
+  return site;
+}
+
+Status LocalBackend::begin(const Job& job) {
+  if (job.port == 0) {
+    auto range = findPorts(options_.ports, job.name, portsNeeded(job), true);
+    if (!range) return std::move(range).error();
+    ports_ = *std::move(range);
+  }
+  if (auto adopted = adoptOrphans(); !adopted) return adopted;
+  children_.add(SIGCHLD);
+  waitForChildren();
+  return {};
+}
+
+void LocalBackend::onGone(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+
+Status LocalBackend::start(const TaskSpec& task) {
+  const auto running = std::find_if(agents_.begin(), agents_.end(),
+                                    [&](const auto& agent) { return agent.second == task.task; });
+  if (running != agents_.end()) return {};
+  const std::string directory = options_.directory + "/" + task.task;
+  if (auto made = makeDirectories(directory); !made) return made;
+  Fd network;
+  const auto host = networks_.find(task.task);
+  if (host != networks_.end()) {
+    auto opened = openNetwork(host->second);
+    if (!opened) return std::move(opened).error();
+    network = *std::move(opened);
+  }
+  std::vector<std::string> environment = currentEnvironment();
+  for (std::string& entry : toEnvironment({.coordinator = task.coordinator,
+                            .secret = task.secret,
+                            .run = task.run,
+                            .task = task.task,
+                            .generation = task.generation,
+                            .directory = directory})) {
+    environment.push_back(std::move(entry));
+  }
+  const Fd log(open((options_.directory + "/agents.log").c_str(),
+                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto pid = spawn({.argv = {options_.agent},
+                          .env = environment,
+                          .in = nothing.get(),
+                          .out = log.get(),
+                          .err = log.get(),
+                          .death_signal = SIGKILL,
+                          .new_session = true,
+                          .network = network.get()});
+  if (!pid) return pid.error();
+  agents_[*pid] = task.task;
+  return {};
+}
+
+void LocalBackend::kill(const std::string& task) {
+  for (const auto& [pid, name] : agents_) {
+    if (name == task) ::kill(pid, SIGKILL);
+  }
+}
+
+void LocalBackend::waitForChildren() {
+  children_.async_wait([this](const boost::system::error_code& error, int) {
+    if (error) return;
+    reap();
+    waitForChildren();
+  });
+}
+
+// An agent that ends by itself has seen to its descendants. One that was killed has not: they have
+// become our children, and their task is gone when they are.
+void LocalBackend::reap() {
+  pid_t pid = 0;
+  while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    const auto agent = agents_.find(pid);
+    if (agent == agents_.end()) continue;
+    ended_.push_back(agent->second);
+    agents_.erase(agent);
+  }
+  if (ended_.empty()) return;
+  std::vector<pid_t> strays = childProcesses();
+  std::erase_if(strays, [&](pid_t child) { return agents_.contains(child); });
+  if (!strays.empty()) {
+    killTrees(strays);
+    again_.expires_after(std::chrono::milliseconds(20));
+    again_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) reap();
+    });
+    return;
+  }
+  for (const std::string& task : std::exchange(ended_, {})) {
+    if (tell_) tell_(task);
+  }
+}
+
+}  // namespace dure

@@ -1,0 +1,436 @@
+#include "launch/agent.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/host_name.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <ostream>
+
+#include <fmt/core.h>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "launch/agent_socket.h"
+
+namespace dure {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
+
+std::int64_t wallClock() {
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// A number that no other agent draws.
+std::int64_t randomNumber() {
+  return static_cast<std::int64_t>(std::stoull(randomToken().substr(0, 15), nullptr, 16));
+}
+
+}  // namespace
+
+// A `dure-agent rsh` at our socket.
+struct Agent::Client {
+  std::shared_ptr<Connection> connection;
+  std::int64_t id = 0;
+};
+
+struct Agent::Remote {
+  std::unique_ptr<RunningProgram> program;
+};
+
+Agent::Agent(AgentOptions options) : options_(std::move(options)) {
+  for (std::string& entry : currentEnvironment()) {
+    if (entry.rfind(kAgentPrefix, 0) != 0) inherited_.push_back(std::move(entry));
+  }
+}
+
+Agent::~Agent() = default;
+
+template <typename Message>
+void Agent::send(MessageType type, const Message& message) {
+  coordinator_->send(raw(type), encode(message));
+}
+
+template <typename Visit>
+void Agent::eachProgram(Visit visit) {
+  for (const Ranked& ranked : programs_) {
+    if (ranked.program) visit(*ranked.program);
+  }
+  for (const auto& [id, remote] : remotes_) visit(*remote->program);
+}
+
+int Agent::run(std::ostream& errors) {
+  const auto ready = [&]() -> Status {
+    if (auto adopted = adoptOrphans(); !adopted) return adopted;
+    if (auto made = makeDirectories(options_.directory); !made) return made;
+    auto lock = FileLock::acquire(agentLock(options_.directory));
+    if (!lock) return std::move(lock).error().during("another agent of this task");
+    lock_.emplace(*std::move(lock));
+    if (auto listening = listenForClients(); !listening) return listening;
+    return connect();
+  }();
+  if (!ready) {
+    errors << "dure-agent: " << options_.task << ": " << ready.error().message() << "\n";
+    return 3;
+  }
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    signals_.add(signal);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  waitForSignals();
+  send(MessageType::kHello, Hello{.secret = options_.secret,
+                                  .run = options_.run,
+                                  .generation = options_.generation,
+                                  .task = options_.task,
+                                  .host = asio::ip::host_name(),
+                                  .pid = getpid()});
+  // Until now whoever started us took us along when it died. From now on the end of the
+  // connection tells of its death, and there may be programs to end first.
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, 0);
+  if (getppid() != parent) return 3;
+  loop_.run();
+  if (!complaint_.empty()) errors << "dure-agent: " << options_.task << ": " << complaint_ << "\n";
+  return exit_code_;
+}
+
+Status Agent::connect() {
+  const std::size_t colon = options_.coordinator.rfind(':');
+  try {
+    asio::ip::tcp::resolver resolver(loop_);
+    const auto addresses = resolver.resolve(options_.coordinator.substr(0, colon),
+                                            options_.coordinator.substr(colon + 1));
+    asio::ip::tcp::socket socket(loop_);
+    asio::connect(socket, addresses);
+    coordinator_ = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+  } catch (const boost::system::system_error& error) {
+    return Error(Code::kUnavailable, "connect to the coordinator at " + options_.coordinator +
+                                         ": " + error.code().message());
+  }
+  coordinator_->start({.frame = [this](const Frame& frame) { receive(frame); },
+                       .closed = [this](const std::string& why) { lostCoordinator(why); },
+                       .drained =
+                           [this] {
+                             eachProgram([](RunningProgram& program) { program.resume(); });
+                             settle();
+                           }});
+  return {};
+}
+
+void Agent::waitForSignals() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error || finished_) return;
+    if (signal == SIGCHLD) {
+      reap();
+    } else if (signal == SIGTERM || signal == SIGINT) {
+      stop(milliseconds(welcome_.stop_ms), signal);
+    } else {
+      eachProgram([&](RunningProgram& program) { program.signal(signal); });
+    }
+    if (!finished_) waitForSignals();
+  });
+}
+
+void Agent::receive(const Frame& frame) {
+  const auto broken = [&] { lostCoordinator("the coordinator sent what is no message"); };
+  switch (static_cast<MessageType>(frame.type)) {
+    case MessageType::kWelcome: {
+      const auto welcome = decode<Welcome>(frame.payload);
+      if (!welcome) return broken();
+      welcome_ = *welcome;
+      return beat();
+    }
+    case MessageType::kRefused: {
+      const auto refused = decode<Refused>(frame.payload);
+      return lostCoordinator("refused: " + (refused ? refused->reason : "no reason given"));
+    }
+    case MessageType::kStart: {
+      auto start = decode<Start>(frame.payload);
+      if (!start) return broken();
+      return startPrograms(*start);
+    }
+    case MessageType::kStop: {
+      const auto asked = decode<Stop>(frame.payload);
+      if (!asked) return broken();
+      return stop(milliseconds(asked->grace_ms), SIGTERM);
+    }
+    case MessageType::kExec: {
+      const auto exec = decode<Exec>(frame.payload);
+      if (!exec) return broken();
+      return startRemote(*exec);
+    }
+    case MessageType::kExecCancel: {
+      const auto cancel = decode<ExecCancel>(frame.payload);
+      if (!cancel) return broken();
+      const auto remote = remotes_.find(cancel->id);
+      if (remote != remotes_.end()) remote->second->program->signal(SIGTERM);
+      return;
+    }
+    case MessageType::kExecOutput: {
+      const auto chunk = decodeChunk(frame.payload);
+      if (!chunk) return broken();
+      const auto client = clients_.find(chunk->number / 2);
+      if (client != clients_.end()) client->second->connection->send(frame.type, frame.payload);
+      return;
+    }
+    case MessageType::kExecExited: {
+      const auto exited = decode<ExecExited>(frame.payload);
+      if (!exited) return broken();
+      const auto client = clients_.find(exited->id);
+      if (client == clients_.end()) return;
+      client->second->connection->send(frame.type, frame.payload);
+      client->second->connection->finish();
+      clients_.erase(client);
+      return;
+    }
+    default:
+      return broken();
+  }
+}
+
+void Agent::lostCoordinator(const std::string& why) {
+  if (finished_ || exit_code_ != 0) return;
+  complaint_ = why;
+  exit_code_ = 3;
+  coordinator_->close();
+  killAll();
+}
+
+std::vector<std::string> Agent::environmentFor(
+    const std::map<std::string, std::string>& extra) const {
+  std::vector<std::string> environment;
+  for (const std::string& entry : inherited_) {
+    if (!extra.contains(entry.substr(0, entry.find('=')))) environment.push_back(entry);
+  }
+  for (const auto& [name, value] : extra) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+void Agent::startPrograms(const Start& start) {
+  if (started_ || stopping_) return;
+  started_ = true;
+  start_ = start;
+  for (const auto& [name, content] : start.files) {
+    if (auto written = replaceFile(options_.directory + "/" + name, content); !written) {
+      return lostCoordinator(written.error().message());
+    }
+  }
+  Started started;
+  programs_.resize(start.processes.size());
+  for (std::size_t i = 0; i < start.processes.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i);
+    const auto chunk = [this, number](MessageType type) {
+      return [this, number, type](std::string_view lines) {
+        coordinator_->send(raw(type), encodeChunk(number, lines));
+      };
+    };
+    auto program = RunningProgram::start(
+        loop_,
+        {.argv = start.processes[i].argv,
+         .env = environmentFor(start.processes[i].env),
+         .workdir = start.workdir,
+         .metrics = fmt::format("{}/metrics-{}", options_.directory, i)},
+        {.output = [print = chunk(MessageType::kOutput)](bool,
+                                                         std::string_view lines) { print(lines); },
+         .metrics = chunk(MessageType::kMetric),
+         .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
+         .read = [this] { settle(); }});
+    if (!program) {
+      programs_[i].reported = true;
+      send(MessageType::kExited, Exited{.process = static_cast<int>(i),
+                                        .status = {.code = 127},
+                                        .at_ms = wallClock(),
+                                        .error = program.error().message()});
+      continue;
+    }
+    started.pids.push_back((*program)->pid());
+    programs_[i].program = *std::move(program);
+  }
+  send(MessageType::kStarted, started);
+  settle();
+}
+
+void Agent::startRemote(const Exec& exec) {
+  const auto refuse = [&](const std::string& why) {
+    send(MessageType::kExecExited,
+         ExecExited{.id = exec.id, .status = {.code = 127}, .error = why});
+  };
+  if (!started_ || stopping_) return refuse(options_.task + " is not running");
+  auto program = RunningProgram::start(
+      loop_, {.argv = exec.argv, .env = environmentFor(start_.env), .workdir = start_.workdir},
+      {.output =
+           [this, id = exec.id](bool error_stream, std::string_view lines) {
+             coordinator_->send(raw(MessageType::kExecOutput),
+                                encodeChunk(id * 2 + (error_stream ? 1 : 0), lines));
+           },
+       .metrics = nullptr,
+       .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
+       .read = [this] { settle(); }});
+  if (!program) return refuse(program.error().message());
+  remotes_[exec.id] = std::make_unique<Remote>(Remote{*std::move(program)});
+}
+
+Status Agent::listenForClients() {
+  const auto name = agentSocketName(options_.directory);
+  if (!name) return name.error();
+  unlink((options_.directory + "/" + kAgentSocket).c_str());
+  try {
+    const asio::local::stream_protocol::endpoint endpoint(name->path);
+    clients_listener_.open(endpoint.protocol());
+    clients_listener_.bind(endpoint);
+    clients_listener_.listen();
+  } catch (const boost::system::system_error& error) {
+    return Error(Code::kIo, "listen in " + options_.directory + ": " + error.code().message());
+  }
+  acceptClient();
+  return {};
+}
+
+void Agent::acceptClient() {
+  clients_listener_.async_accept(
+      [this](const boost::system::error_code& error, asio::local::stream_protocol::socket socket) {
+        if (error) return;
+        auto client = std::make_shared<Client>();
+        client->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+        client->connection->start(
+            {.frame = [this, client](const Frame& frame) { clientSent(client, frame); },
+             .closed =
+                 [this, client](const std::string&) {
+                   if (clients_.erase(client->id) == 0) return;
+                   send(MessageType::kExecCancel, ExecCancel{client->id});
+                 },
+             .drained = nullptr});
+        acceptClient();
+      });
+}
+
+void Agent::clientSent(const std::shared_ptr<Client>& client, const Frame& frame) {
+  auto exec = decode<Exec>(frame.payload);
+  if (frame.type != raw(MessageType::kExec) || !exec || client->id != 0) {
+    return client->connection->close();
+  }
+  client->id = randomNumber();
+  exec->id = client->id;
+  clients_[client->id] = client;
+  send(MessageType::kExec, *exec);
+}
+
+void Agent::reap() {
+  int wait_status = 0;
+  pid_t pid = 0;
+  while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+    for (Ranked& ranked : programs_) {
+      if (!ranked.program || ranked.program->pid() != pid || ranked.program->status()) continue;
+      ranked.asked = stopping_;
+      ranked.ended_ms = wallClock();
+    }
+    eachProgram([&](RunningProgram& program) {
+      if (program.pid() == pid && !program.status()) program.ended(decodeWaitStatus(wait_status));
+    });
+  }
+  if (killing_ && pid < 0) return finish();
+  settle();
+}
+
+void Agent::settle() {
+  if (!started_ || killing_) return;
+  report();
+  // A task whose programs have all ended has no business any more; nor has one without programs
+  // once it is told to stop and what others started in it has ended.
+  const bool ended = programs_.empty()
+                         ? stopping_ && remotes_.empty()
+                         : std::all_of(programs_.begin(), programs_.end(),
+                                       [](const Ranked& ranked) { return ranked.reported; });
+  if (ended) killAll();
+}
+
+void Agent::report() {
+  for (std::size_t i = 0; i < programs_.size(); ++i) {
+    Ranked& ranked = programs_[i];
+    if (ranked.reported || !ranked.program->settled()) continue;
+    ranked.reported = true;
+    send(MessageType::kExited, Exited{.process = static_cast<int>(i),
+                                      .status = *ranked.program->status(),
+                                      .at_ms = ranked.ended_ms,
+                                      .ran_ms = ranked.program->ran().count(),
+                                      .asked = ranked.asked,
+                                      .tail = ranked.program->tail()});
+  }
+  for (auto it = remotes_.begin(); it != remotes_.end();) {
+    if (!it->second->program->settled()) {
+      ++it;
+      continue;
+    }
+    send(MessageType::kExecExited,
+         ExecExited{.id = it->first, .status = *it->second->program->status()});
+    it = remotes_.erase(it);
+  }
+}
+
+void Agent::stop(milliseconds grace, int signal) {
+  stopping_ = true;
+  if (!started_ || grace.count() <= 0) return killAll();
+  eachProgram([&](RunningProgram& program) { program.signal(signal); });
+  kill_timer_.expires_after(grace);
+  kill_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) killAll();
+  });
+  settle();
+}
+
+// Kills every descendant, again and again until none is left: those of a killed process become ours
+// only when it is dead, and may themselves have forked in the meantime.
+void Agent::killAll() {
+  killing_ = true;
+  const std::vector<pid_t> children = childProcesses();
+  killTrees(children);
+  kill_timer_.expires_after(milliseconds(children.empty() ? 0 : 20));
+  kill_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    reap();
+    if (!finished_) killAll();
+  });
+}
+
+void Agent::finish() {
+  if (finished_) return;
+  finished_ = true;
+  if (exit_code_ != 0) return loop_.stop();
+  // Nobody is left who could write: what is in the pipes is all there will be.
+  eachProgram([](RunningProgram& program) { program.drain(); });
+  if (started_) report();
+  coordinator_->send(raw(MessageType::kFinished), "");
+  coordinator_->finish();
+  // With nothing to wait for, the loop ends by itself when the last words are out.
+  signals_.cancel();
+  beat_timer_.cancel();
+  kill_timer_.cancel();
+  boost::system::error_code ignored;
+  clients_listener_.close(ignored);
+  for (const auto& [id, client] : clients_) client->connection->close();
+  clients_.clear();
+}
+
+void Agent::beat() {
+  Beat message;
+  for (const Ranked& ranked : programs_) {
+    message.silent_ms.push_back(ranked.program ? ranked.program->silent().count() : 0);
+  }
+  send(MessageType::kBeat, message);
+  beat_timer_.expires_after(milliseconds(welcome_.heartbeat_ms));
+  beat_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) beat();
+  });
+}
+
+}  // namespace dure

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "launch/agent_options.h"
+#include "launch/protocol.h"
+#include "launch/running_program.h"
+#include "net/connection.h"
+
+namespace dure {
+
+// The first process of every task. It joins, waits for the gang, runs the task's programs and
+// leaves nothing behind: when it ends, every descendant has ended. If the coordinator goes away, it
+// ends everything at once. One thread, which must be the process's first.
+class Agent {
+ public:
+  explicit Agent(AgentOptions options);
+  ~Agent();
+  // The exit code: 0 after an orderly end, 3 if it could not join or lost the coordinator.
+  int run(std::ostream& errors);
+
+ private:
+  struct Client;  // of a command in another task
+  struct Remote;  // a command that another task asked for
+
+  Status connect();
+  Status listenForClients();
+  void waitForSignals();
+  void receive(const Frame& frame);
+  void lostCoordinator(const std::string& why);
+
+  void startPrograms(const Start& start);
+  void startRemote(const Exec& exec);
+  void acceptClient();
+  void clientSent(const std::shared_ptr<Client>& client, const Frame& frame);
+
+  void reap();
+  // Reports programs that have ended and whose output is through; settle() also ends the task when
+  // that was the last of them.
+  void report();
+  void settle();
+  void stop(std::chrono::milliseconds grace, int signal);
+  void killAll();
+  void finish();
+  void beat();
+  std::vector<std::string> environmentFor(const std::map<std::string, std::string>& extra) const;
+  template <typename Message>
+  void send(MessageType type, const Message& message);
+  // Calls `visit` for every process this agent started and still knows.
+  template <typename Visit>
+  void eachProgram(Visit visit);
+
+  const AgentOptions options_;
+  std::optional<FileLock> lock_;
+  asio::io_context loop_{1};
+  std::shared_ptr<Connection> coordinator_;
+  asio::signal_set signals_{loop_};
+  asio::steady_timer beat_timer_{loop_};
+  asio::steady_timer kill_timer_{loop_};
+  asio::local::stream_protocol::acceptor clients_listener_{loop_};
+  std::vector<std::string> inherited_;
+  Welcome welcome_;
+  Start start_;
+
+  struct Ranked {
+    std::unique_ptr<RunningProgram> program;  // empty: could not be started
+    bool reported = false;
+    bool asked = false;  // it had been told to stop when it ended
+    std::int64_t ended_ms = 0;
+  };
+  std::vector<Ranked> programs_;
+  std::map<std::int64_t, std::unique_ptr<Remote>> remotes_;
+  std::map<std::int64_t, std::shared_ptr<Client>> clients_;
+  bool started_ = false;
+  bool stopping_ = false;
+  bool killing_ = false;
+  bool finished_ = false;
+  int exit_code_ = 0;
+  std::string complaint_;
+};
+
+// mpirun's remote shell: runs a command line in another task of the gang, through the agent of the
+// task it is called in, as `rsh HOST COMMAND…` would. The exit code is the command's.
+int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& errors);
+
+}  // namespace dure

@@ -1,0 +1,344 @@
+#include "launch/coordinator.h"
+
+#include <set>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "launch/environment.h"
+#include "launch/protocol.h"
+
+namespace dure {
+namespace {
+
+using tcp = asio::ip::tcp;
+
+constexpr auto kTick = std::chrono::milliseconds(100);
+// Until an agent has proved who it is.
+constexpr std::size_t kGreetingLimit = 8u << 10u;
+// Strangers that say nothing are not kept for longer.
+constexpr auto kGreetingPatience = std::chrono::seconds(10);
+
+std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
+
+}  // namespace
+
+// A connection, and after Hello the task at its other end.
+struct Coordinator::Agent {
+  std::shared_ptr<Connection> connection;
+  std::unique_ptr<asio::steady_timer> patience;
+  std::string task;  // empty until greeted
+  int generation = 0;
+  bool finished = false;
+  bool gone = false;  // says the backend; what it sent is still being read
+
+  template <typename Message>
+  void send(MessageType type, const Message& message) {
+    connection->send(raw(type), encode(message));
+  }
+};
+
+Coordinator::Coordinator(asio::io_context& loop, const Clock& clock, Backend& backend,
+                         Journal& journal, std::vector<Observer*> observers, Options options)
+    : loop_(loop),
+      clock_(clock),
+      backend_(backend),
+      journal_(journal),
+      observers_(std::move(observers)),
+      options_(std::move(options)),
+      gang_(options_.job, options_.before),
+      acceptor_(loop),
+      timer_(loop) {}
+
+Coordinator::~Coordinator() {
+  for (const auto& [task, agent] : agents_) agent->connection->close();
+}
+
+Status Coordinator::start(std::function<void(Outcome, const std::string&)> finished) {
+  finished_ = std::move(finished);
+  try {
+    const tcp::endpoint endpoint(asio::ip::make_address(options_.site.address), 0);
+    acceptor_.open(endpoint.protocol());
+    acceptor_.bind(endpoint);
+    acceptor_.listen();
+  } catch (const boost::system::system_error& error) {
+    return Error(Code::kUnavailable,
+                 "listen on " + options_.site.address + ": " + error.code().message());
+  }
+  if (options_.site.store_port != 0) {
+    auto server = HttpServer::listen(
+        loop_, options_.site.address, options_.site.store_port, [this](const HttpRequest& request) {
+          auto reply = store_.handle(request.method, request.path, request.body);
+          return HttpReply{.status = reply.status, .body = std::move(reply.body)};
+        });
+    if (!server) return std::move(server).error();
+    store_server_ = *std::move(server);
+  }
+  backend_.onGone([this](const std::string& task) { gone(task); });
+  accept();
+  tick();
+  for (Action& action : gang_.begin(clock_.now())) pending_.push_back(std::move(action));
+  see(Tick{});
+  return {};
+}
+
+void Coordinator::stop(const std::string& why, bool at_once) {
+  see(StopAsked{.why = why, .at_once = at_once});
+}
+
+void Coordinator::tick() {
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    see(Tick{});
+    if (gang_.phase() != Gang::Phase::kFinished) tick();
+  });
+}
+
+void Coordinator::accept() {
+  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+    if (!error) {
+      auto agent = std::make_shared<Agent>();
+      agent->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+      agent->connection->setLimit(kGreetingLimit);
+      agent->patience = std::make_unique<asio::steady_timer>(loop_, kGreetingPatience);
+      agent->patience->async_wait(
+          [connection = agent->connection](const boost::system::error_code& cancelled) {
+            if (!cancelled) connection->close();
+          });
+      agent->connection->start({
+          .frame =
+              [this, agent](const Frame& frame) {
+                agent->task.empty() ? greet(agent, frame) : receive(*agent, frame);
+              },
+          .closed = [this, agent](const std::string& why) { disconnected(*agent, why); },
+          .drained = nullptr,
+      });
+    }
+    accept();
+  });
+}
+
+void Coordinator::refuse(Agent& agent, const std::string& why) {
+  agent.patience->cancel();
+  agent.send(MessageType::kRefused, Refused{why});
+  agent.connection->finish();
+}
+
+void Coordinator::greet(const std::shared_ptr<Agent>& agent, const Frame& frame) {
+  const auto hello = decode<Hello>(frame.payload);
+  if (frame.type != raw(MessageType::kHello) || !hello) return refuse(*agent, "not an agent");
+  // Who does not know the secret learns nothing else.
+  if (!equalInConstantTime(hello->secret, options_.secret)) return refuse(*agent, "wrong secret");
+  if (hello->version != kProtocolVersion) {
+    return refuse(*agent,
+                  fmt::format("protocol {} where {} is spoken", hello->version, kProtocolVersion));
+  }
+  if (hello->run != options_.run) return refuse(*agent, "another run");
+  if (!gang_.expects(hello->task, hello->generation)) {
+    return refuse(
+        *agent, fmt::format("{} of generation {} is not expected", hello->task, hello->generation));
+  }
+  agent->patience->cancel();
+  agent->task = hello->task;
+  agent->generation = hello->generation;
+  agent->connection->setLimit(kMaxFrame);
+  agents_[agent->task] = agent;
+  agent->send(MessageType::kWelcome, Welcome{.stop_ms = options_.job.timeouts.stop.count()});
+  see(TaskJoined{.task = hello->task, .host = hello->host, .pid = hello->pid});
+}
+
+void Coordinator::receive(Agent& agent, const Frame& frame) {
+  // A connection of an earlier generation is closed when the next one starts; this is for what
+  // was already on its way.
+  if (agent.generation != gang_.generation()) return agent.connection->close();
+  const Task& task = *gang_.roster().find(agent.task);
+  const auto lie = [&](const std::string& what) {
+    agent.connection->close();
+    disconnected(agent, "its agent sent " + what);
+  };
+  switch (static_cast<MessageType>(frame.type)) {
+    case MessageType::kStarted:
+      return;
+    case MessageType::kOutput:
+    case MessageType::kMetric: {
+      const auto chunk = decodeChunk(frame.payload);
+      if (!chunk || chunk->number < 0 || chunk->number >= task.processes) {
+        return lie("output of no process of its own");
+      }
+      const int rank = task.first_rank + static_cast<int>(chunk->number);
+      const bool output = frame.type == raw(MessageType::kOutput);
+      for (Observer* observer : observers_) {
+        const auto kept = output ? observer->output(agent.generation, rank, chunk->bytes)
+                                 : observer->metric(agent.generation, rank, chunk->bytes);
+        if (!kept) return see(PlaceFailed{kept.error().message()});
+      }
+      return;
+    }
+    case MessageType::kExited: {
+      const auto exit = decode<Exited>(frame.payload);
+      if (!exit) return lie("a broken message");
+      return see(ProcessExited{.task = agent.task, .exit = *exit});
+    }
+    case MessageType::kBeat: {
+      const auto beat = decode<Beat>(frame.payload);
+      if (!beat) return lie("a broken message");
+      return see(TaskBeat{.task = agent.task, .silent_ms = beat->silent_ms});
+    }
+    case MessageType::kFinished:
+      agent.finished = true;
+      return see(TaskFinished{agent.task});
+    case MessageType::kExec:
+    case MessageType::kExecOutput:
+    case MessageType::kExecExited:
+    case MessageType::kExecCancel:
+      return relay(agent, frame);
+    default:
+      return lie("a message of an unknown kind");
+  }
+}
+
+// A command goes from the agent that was asked to the one that is to run it; what it prints and how
+// it ends goes back. Its number was drawn at random by the first, so it is nobody else's.
+void Coordinator::relay(Agent& agent, const Frame& frame) {
+  const auto type = static_cast<MessageType>(frame.type);
+  const auto forward = [&](const std::string& task, std::string_view payload) {
+    const auto to = agents_.find(task);
+    if (to != agents_.end()) to->second->connection->send(frame.type, payload);
+    return to != agents_.end();
+  };
+  if (type == MessageType::kExec) {
+    const auto exec = decode<Exec>(frame.payload);
+    if (!exec) return;
+    execs_[exec->id] = {agent.task, exec->task};
+    if (!forward(exec->task, frame.payload)) {
+      execs_.erase(exec->id);
+      agent.send(MessageType::kExecExited,
+                 ExecExited{.id = exec->id, .error = "no task " + exec->task + " in this gang"});
+    }
+    return;
+  }
+  std::int64_t id = 0;
+  if (type == MessageType::kExecOutput) {
+    const auto chunk = decodeChunk(frame.payload);
+    if (!chunk) return;
+    id = chunk->number / 2;
+  } else if (type == MessageType::kExecExited) {
+    const auto exited = decode<ExecExited>(frame.payload);
+    if (!exited) return;
+    id = exited->id;
+  } else {
+    const auto cancel = decode<ExecCancel>(frame.payload);
+    if (!cancel) return;
+    id = cancel->id;
+  }
+  const auto exec = execs_.find(id);
+  if (exec == execs_.end()) return;
+  const auto [from, to] = exec->second;
+  // Only the two ends of a command may speak about it.
+  if (type == MessageType::kExecCancel ? agent.task != from : agent.task != to) return;
+  forward(type == MessageType::kExecCancel ? to : from, frame.payload);
+  if (type == MessageType::kExecExited) execs_.erase(id);
+}
+
+void Coordinator::disconnected(Agent& agent, const std::string& why) {
+  agent.patience->cancel();
+  if (agent.task.empty()) return;
+  const auto known = agents_.find(agent.task);
+  if (known == agents_.end() || known->second.get() != &agent) return;
+  const std::shared_ptr<Agent> last = known->second;
+  agents_.erase(known);
+  if (!last->finished) see(TaskLost{.task = last->task, .why = why});
+  if (last->gone) see(TaskGone{last->task});
+}
+
+// The task's last words may still be in the connection: it is gone when they have been read.
+void Coordinator::gone(const std::string& task) {
+  const auto agent = agents_.find(task);
+  if (agent == agents_.end()) return see(TaskGone{task});
+  agent->second->gone = true;
+}
+
+// Decisions are made one after the other: what an action makes us see is handled after the actions
+// that were decided before.
+void Coordinator::see(const Seen& seen) {
+  for (Action& action : gang_.handle(seen, clock_.now())) pending_.push_back(std::move(action));
+  if (performing_) return;
+  performing_ = true;
+  while (!pending_.empty()) {
+    const Action action = std::move(pending_.front());
+    pending_.pop_front();
+    perform(action);
+  }
+  performing_ = false;
+}
+
+void Coordinator::perform(const Action& action) {
+  if (const auto* write = std::get_if<Write>(&action)) return performWrite(*write);
+  if (const auto* start = std::get_if<StartTask>(&action)) return performStart(*start);
+  if (std::holds_alternative<Release>(action)) return performRelease();
+  if (const auto* stop = std::get_if<StopTask>(&action)) return performStop(*stop);
+  if (const auto* kill = std::get_if<KillTask>(&action)) return backend_.kill(kill->task);
+  const auto& finish = std::get<Finish>(action);
+  timer_.cancel();
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+  store_server_.reset();
+  if (finished_) std::exchange(finished_, nullptr)(finish.outcome, finish.reason);
+}
+
+void Coordinator::performWrite(const Write& action) {
+  if (!broken_) {
+    if (auto written = journal_.append(action.entry); !written) {
+      broken_ = true;
+      // Nothing that was decided on the strength of this entry may happen any more.
+      std::erase_if(pending_, [](const Action& a) {
+        return std::holds_alternative<StartTask>(a) || std::holds_alternative<Release>(a);
+      });
+      see(PlaceFailed{written.error().message()});
+    }
+  }
+  for (Observer* observer : observers_) observer->entry(action.entry);
+}
+
+void Coordinator::performStart(const StartTask& action) {
+  const TaskSpec task{.run = options_.run,
+                      .task = action.task,
+                      .generation = gang_.generation(),
+                      .coordinator = fmt::format("{}:{}", options_.site.address, port()),
+                      .secret = options_.secret};
+  if (auto started = backend_.start(task); !started) {
+    see(TaskRefused{.task = action.task, .why = started.error().message()});
+  }
+}
+
+void Coordinator::performRelease() {
+  const Roster& roster = gang_.roster();
+  store_.reset(initialStore(options_.job, roster));
+  store_.setWorld(roster.world);
+  execs_.clear();
+  for (const Task& task : roster.tasks) {
+    Start start{
+        .workdir = options_.site.workdir,
+        .files = filesOf(options_.job, roster, task),
+        .env = environmentOf(options_.job, roster, options_.site, task, 0, gang_.generation()),
+        .processes = {}};
+    for (int process = 0; process < task.processes; ++process) {
+      start.processes.push_back({.argv = commandOf(options_.job),
+                                 .env = environmentOf(options_.job, roster, options_.site, task,
+                                                      process, gang_.generation())});
+    }
+    const auto agent = agents_.find(task.name());
+    if (agent != agents_.end()) agent->second->send(MessageType::kStart, start);
+  }
+}
+
+void Coordinator::performStop(const StopTask& action) {
+  const auto agent = agents_.find(action.task);
+  // Without a connection there is nobody to ask.
+  if (agent == agents_.end()) return backend_.kill(action.task);
+  agent->second->send(MessageType::kStop, Stop{action.grace.count()});
+}
+
+}  // namespace dure

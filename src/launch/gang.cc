@@ -1,0 +1,461 @@
+#include "launch/gang.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+
+namespace dure {
+namespace {
+
+// A task that is lost or refused in this many generations in a row does not come back by itself.
+constexpr int kMissesUntilGivenUp = 3;
+// Beyond the grace, before the backend is asked to kill what is left.
+constexpr Duration kStopMargin{3'000};
+// A coordinator that was itself stopped for this long (a laptop asleep, Ctrl-Z) has heard nothing,
+// but that is nobody else's fault.
+constexpr Duration kOwnAbsence{5'000};
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+Duration since(TimePoint then, TimePoint now) {
+  return std::chrono::duration_cast<Duration>(now - then);
+}
+
+// The line a person would look for: the last that names an error, or else the last one.
+std::string tellingLine(const std::string& tail) {
+  std::string last;
+  std::string error;
+  for (std::string line : split(tail, '\n')) {
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
+    // A ruler between paragraphs tells nothing.
+    if (std::none_of(line.begin(), line.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0; })) {
+      continue;
+    }
+    last = line;
+    const bool indented = line.front() == ' ' || line.front() == '\t';
+    const auto says = [&](const char* words) { return line.find(words) != std::string::npos; };
+    if (!indented &&
+        (says("Error") || says("error:") || says("Exception") || says("noticed that process"))) {
+      error = line;
+    }
+  }
+  std::string& line = error.empty() ? last : error;
+  constexpr std::size_t kLongest = 300;
+  if (line.size() > kLongest) line = line.substr(0, kLongest) + "…";
+  return line;
+}
+
+}  // namespace
+
+std::string failureSentence(const std::string& who, const Exited& exit, int generation) {
+  if (!exit.error.empty()) {
+    return fmt::format("{} could not be started in generation {}: {}", who, generation, exit.error);
+  }
+  const std::string line = tellingLine(exit.tail);
+  return fmt::format("{} {} in generation {}, after {}{}{}", who, describeExit(exit.status),
+                     generation, describeDuration(Duration(exit.ran_ms)), line.empty() ? "" : ": ",
+                     line);
+}
+
+Gang::Gang(Job job, const RunState& before)
+    : job_(std::move(job)),
+      began_(before.created),
+      generation_(before.generation),
+      workers_(before.workers > 0 ? before.workers : job_.workers.max),
+      failures_(before.failures),
+      ever_ran_(before.generation > 0) {}
+
+std::vector<Action> Gang::begin(TimePoint now) {
+  now_ = now;
+  ticked_ = now;
+  if (began_ == TimePoint{}) began_ = now;
+  startGeneration();
+  return std::exchange(actions_, {});
+}
+
+std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
+  now_ = now;
+  std::visit(
+      Overloaded{[&](const TaskJoined& s) { onJoined(s); },
+                 [&](const ProcessExited& s) { onExited(s); },
+                 [&](const TaskFinished& s) {
+                   const auto member = members_.find(s.task);
+                   if (member != members_.end()) member->second.finished = true;
+                 },
+                 [&](const TaskLost& s) { onLost(s.task, s.why); },
+                 [&](const TaskRefused& s) {
+                   onLost(s.task, s.why);
+                   onGone(s.task);
+                 },
+                 [&](const TaskGone& s) { onGone(s.task); }, [&](const TaskBeat& s) { onBeat(s); },
+                 [&](const StopAsked& s) { onStopAsked(s); },
+                 [&](const PlaceFailed& s) {
+                   if (phase_ == Phase::kFinished) return;
+                   stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
+                 },
+                 [&](const Tick&) { onTick(); }},
+      seen);
+  return std::exchange(actions_, {});
+}
+
+bool Gang::expects(const std::string& task, int generation) const {
+  if (phase_ != Phase::kStarting || generation != generation_) return false;
+  const auto member = members_.find(task);
+  return member != members_.end() && !member->second.joined && !member->second.gone;
+}
+
+int Gang::joined() const {
+  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const auto& entry) {
+    return entry.second.joined && !entry.second.gone;
+  }));
+}
+
+void Gang::enter(Phase phase) {
+  phase_ = phase;
+  since_ = now_;
+}
+
+void Gang::write(Entry entry) {
+  entry.time = now_;
+  entry.generation = generation_;
+  actions_.push_back(Write{std::move(entry)});
+}
+
+std::string Gang::whoIs(const Task& task, int process) const {
+  if (task.processes == 0) return task.name();
+  return fmt::format("rank {} ({})", task.first_rank + process, task.name());
+}
+
+void Gang::startGeneration() {
+  ++generation_;
+  roster_ = makeRoster(job_, workers_);
+  members_.clear();
+  verdict_.reset();
+  ran_from_.reset();
+  enter(Phase::kStarting);
+  write({.kind = EntryKind::kStarting, .workers = workers_});
+  for (const Task& task : roster_.tasks) {
+    members_[task.name()].heard = now_;
+    actions_.push_back(StartTask{task.name()});
+  }
+}
+
+void Gang::onJoined(const TaskJoined& seen) {
+  Member& member = members_.at(seen.task);
+  member.joined = true;
+  member.heard = now_;
+  const Task& task = *roster_.find(seen.task);
+  Entry entry{.kind = EntryKind::kJoined};
+  entry.task = seen.task;
+  entry.host = seen.host;
+  entry.pid = seen.pid;
+  for (int process = 0; process < std::max(1, task.processes); ++process) {
+    if (task.processes > 0) entry.rank = task.first_rank + process;
+    write(entry);
+  }
+  const bool complete =
+      std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m.second.joined; });
+  if (!complete) return;
+  enter(Phase::kRunning);
+  ran_from_ = now_;
+  ever_ran_ = true;
+  for (auto& [name, m] : members_) m.heard = now_;
+  write({.kind = EntryKind::kRunning, .workers = workers_});
+  actions_.push_back(Release{});
+}
+
+bool Gang::done() const {
+  return std::all_of(roster_.tasks.begin(), roster_.tasks.end(), [&](const Task& task) {
+    return !decidesEnd(task) || members_.at(task.name()).exits_ok == task.processes;
+  });
+}
+
+void Gang::onExited(const ProcessExited& seen) {
+  const Task* task = roster_.find(seen.task);
+  if (task == nullptr || seen.exit.process < 0 || seen.exit.process >= task->processes) return;
+  Entry entry{.kind = EntryKind::kExited};
+  entry.task = seen.task;
+  entry.rank = task->first_rank + seen.exit.process;
+  entry.code = seen.exit.status.code;
+  entry.signal = seen.exit.status.signal;
+  write(entry);
+  const bool ok = seen.exit.status.ok() && seen.exit.error.empty();
+  if (ok) ++members_.at(seen.task).exits_ok;
+  if (phase_ == Phase::kRunning && ok) {
+    if (done()) stop({.kind = Verdict::Kind::kDone}, job_.timeouts.stop);
+    return;
+  }
+  if (ok) return;
+  if (seen.exit.asked) {
+    // Somebody told the agent to end, as Kubernetes does when it empties a node; it was not us.
+    if (phase_ == Phase::kRunning) onLost(seen.task, "it was told to stop from outside");
+    return;
+  }
+  // What cannot be started now cannot be started later either.
+  Verdict verdict{
+      .kind = seen.exit.error.empty() ? Verdict::Kind::kProgram : Verdict::Kind::kHopeless,
+      .reason = failureSentence(whoIs(*task, seen.exit.process), seen.exit, generation_),
+      .at_ms = seen.exit.at_ms};
+  if (phase_ == Phase::kRunning) {
+    stop(std::move(verdict), job_.timeouts.stop);
+  } else if (verdict_ && verdict_->kind == Verdict::Kind::kProgram &&
+             verdict.at_ms < verdict_->at_ms) {
+    // The one that failed first is the cause; those that miss it fail after it, but may be heard of
+    // before.
+    verdict_ = std::move(verdict);
+  }
+}
+
+void Gang::onLost(const std::string& name, const std::string& why) {
+  const Task* task = roster_.find(name);
+  if (task == nullptr || members_.at(name).finished) return;
+  Verdict verdict{
+      .kind = Verdict::Kind::kPlace,
+      .reason = fmt::format("{} was lost in generation {}: {}", whoIs(*task, 0), generation_, why)};
+  if (phase_ == Phase::kStarting || phase_ == Phase::kRunning) {
+    members_.at(name).lost = true;
+    stop(std::move(verdict), job_.timeouts.stop);
+  } else if (phase_ == Phase::kStopping && verdict_->kind == Verdict::Kind::kProgram &&
+             !members_.at(name).killed) {
+    // A rank that fails because another one's agent vanished is not to blame.
+    members_.at(name).lost = true;
+    verdict_ = std::move(verdict);
+  }
+}
+
+void Gang::onGone(const std::string& name) {
+  const auto member = members_.find(name);
+  if (member == members_.end() || member->second.gone) return;
+  if (!member->second.finished && phase_ != Phase::kStopping) {
+    onLost(name, "its agent ended");
+  }
+  member->second.gone = true;
+  const bool all =
+      std::all_of(members_.begin(), members_.end(), [](const auto& m) { return m.second.gone; });
+  if (phase_ == Phase::kStopping && all) endGeneration();
+}
+
+void Gang::onBeat(const TaskBeat& seen) {
+  const Task* task = roster_.find(seen.task);
+  if (task == nullptr) return;
+  members_.at(seen.task).heard = now_;
+  const Duration limit = job_.timeouts.progress;
+  if (phase_ != Phase::kRunning || limit.count() == 0) return;
+  for (std::size_t process = 0; process < seen.silent_ms.size(); ++process) {
+    if (seen.silent_ms[process] <= limit.count()) continue;
+    return stop({.kind = Verdict::Kind::kProgram,
+                 .reason = fmt::format("{} made no progress for {} in generation {}",
+                                       whoIs(*task, static_cast<int>(process)),
+                                       describeDuration(limit), generation_)},
+                job_.timeouts.stop);
+  }
+}
+
+void Gang::onStopAsked(const StopAsked& seen) {
+  switch (phase_) {
+    case Phase::kFinished:
+      return;
+    case Phase::kNew:
+    case Phase::kWaiting:
+      return finish(Outcome::kStopped, seen.why);
+    case Phase::kStarting:
+    case Phase::kRunning:
+      return stop({.kind = Verdict::Kind::kAsked, .reason = seen.why},
+                  seen.at_once ? Duration(0) : job_.timeouts.stop);
+    case Phase::kStopping:
+      // What ended well has ended well; everything else is now not to be tried again.
+      if (verdict_->kind == Verdict::Kind::kProgram || verdict_->kind == Verdict::Kind::kPlace) {
+        verdict_ = Verdict{.kind = Verdict::Kind::kAsked, .reason = seen.why};
+      }
+      if (!seen.at_once) return;
+      for (auto& [name, member] : members_) {
+        if (member.gone) continue;
+        member.killed = true;
+        actions_.push_back(KillTask{name});
+      }
+      return;
+  }
+}
+
+void Gang::stop(Verdict verdict, Duration grace) {
+  const bool counted = verdict.kind == Verdict::Kind::kProgram;
+  if (phase_ == Phase::kWaiting || phase_ == Phase::kNew) {
+    verdict_ = std::move(verdict);
+    return endGeneration();
+  }
+  write({.kind = EntryKind::kStopping, .counted = counted, .reason = verdict.reason});
+  verdict_ = std::move(verdict);
+  if (phase_ != Phase::kStopping) enter(Phase::kStopping);
+  bool all_gone = true;
+  for (const auto& [name, member] : members_) {
+    if (member.gone) continue;
+    all_gone = false;
+    actions_.push_back(StopTask{name, grace});
+  }
+  if (all_gone) endGeneration();
+}
+
+void Gang::endGeneration() {
+  const Verdict verdict = *verdict_;
+  const bool counted = verdict.kind == Verdict::Kind::kProgram;
+  if (counted) ++failures_;
+  for (const auto& [name, member] : members_) {
+    missed_[name] = member.lost ? missed_[name] + 1 : 0;
+  }
+  write({.kind = EntryKind::kEnded, .counted = counted, .reason = verdict.reason});
+  switch (verdict.kind) {
+    case Verdict::Kind::kDone:
+      return finish(Outcome::kSucceeded, "");
+    case Verdict::Kind::kAsked:
+      return finish(Outcome::kStopped, verdict.reason);
+    case Verdict::Kind::kDeadline:
+    case Verdict::Kind::kHopeless:
+      return finish(Outcome::kFailed, verdict.reason);
+    case Verdict::Kind::kFatal:
+      return finish(Outcome::kPlaceFailed, verdict.reason);
+    case Verdict::Kind::kProgram:
+      if (failures_ > job_.restarts.limit) {
+        std::string reason = verdict.reason;
+        if (job_.restarts.limit > 0) {
+          reason += fmt::format(" (failure {}, the limit is {} restarts)", failures_,
+                                job_.restarts.limit);
+        }
+        return finish(Outcome::kFailed, reason);
+      }
+      break;
+    case Verdict::Kind::kPlace: {
+      std::vector<std::string> given_up;
+      for (const auto& [task, misses] : missed_) {
+        if (misses >= kMissesUntilGivenUp) given_up.push_back(task);
+      }
+      for (const std::string& task : given_up) {
+        if (shrink(task)) continue;
+        // It was never there: waiting on would be for ever. Lost ones may come back.
+        if (!ever_ran_) return finish(Outcome::kPlaceFailed, verdict.reason);
+      }
+      break;
+    }
+  }
+  const Duration delay = backoff(counted);
+  next_start_ = now_ + delay;
+  enter(Phase::kWaiting);
+  if (delay.count() > 0) write({.kind = EntryKind::kWaiting, .delay = delay});
+  onTick();
+}
+
+bool Gang::shrink(const std::string& name) {
+  const Task* task = roster_.find(name);
+  if (task == nullptr || task->role != Role::kWorker || workers_ <= job_.workers.min) return false;
+  --workers_;
+  missed_.clear();
+  write({.kind = EntryKind::kResized,
+         .workers = workers_,
+         .reason = fmt::format("{} does not come back", name)});
+  return true;
+}
+
+// Twice as long after each generation that ended soon after it began. The loss of an agent is
+// nobody's fault, so the next generation follows at once, unless that happens again and again.
+Duration Gang::backoff(bool counted) {
+  const bool quick = !ran_from_ || since(*ran_from_, now_) < job_.restarts.max_backoff;
+  quick_ends_ = quick ? quick_ends_ + 1 : 1;
+  if (!counted && quick_ends_ == 1) return Duration(0);
+  const int doublings = std::min(quick_ends_ - 1, 20);
+  return std::min(job_.restarts.backoff * (1 << doublings), job_.restarts.max_backoff);
+}
+
+void Gang::onTick() {
+  const Duration absence = since(ticked_, now_);
+  if (absence > kOwnAbsence) {
+    for (auto& [name, member] : members_) member.heard += absence;
+    since_ += absence;
+  }
+  ticked_ = now_;
+  const bool over = job_.deadline.count() > 0 && since(began_, now_) > job_.deadline;
+  if (over &&
+      (phase_ == Phase::kStarting || phase_ == Phase::kRunning || phase_ == Phase::kWaiting)) {
+    return stop(
+        {.kind = Verdict::Kind::kDeadline,
+         .reason = fmt::format("the deadline of {} has passed", describeDuration(job_.deadline))},
+        job_.timeouts.stop);
+  }
+  switch (phase_) {
+    case Phase::kWaiting:
+      if (now_ >= next_start_) startGeneration();
+      return;
+    case Phase::kStarting:
+      if (job_.timeouts.start.count() > 0 && since(since_, now_) > job_.timeouts.start) {
+        std::vector<std::string> missing;
+        for (const auto& [name, member] : members_) {
+          if (!member.joined) missing.push_back(name);
+        }
+        // Waiting so long again would not help: those that did not come are given up now.
+        for (const std::string& name : missing) {
+          members_.at(name).lost = true;
+          missed_[name] = kMissesUntilGivenUp;
+        }
+        return stop({.kind = Verdict::Kind::kPlace,
+                     .reason = fmt::format("{} did not join within {}", join(missing, ", "),
+                                           describeDuration(job_.timeouts.start))},
+                    job_.timeouts.stop);
+      }
+      return checkHearts();
+    case Phase::kRunning:
+      return checkHearts();
+    case Phase::kStopping:
+      if (since(since_, now_) > job_.timeouts.stop + kStopMargin) {
+        for (auto& [name, member] : members_) {
+          if (member.gone || member.killed) continue;
+          member.killed = true;
+          actions_.push_back(KillTask{name});
+        }
+      }
+      return;
+    case Phase::kNew:
+    case Phase::kFinished:
+      return;
+  }
+}
+
+void Gang::checkHearts() {
+  const Duration limit = job_.timeouts.heartbeat;
+  if (limit.count() == 0) return;
+  for (auto& [name, member] : members_) {
+    if (!member.joined || member.gone || member.finished) continue;
+    const Duration silence = since(member.heard, now_);
+    const Task& task = *roster_.find(name);
+    if (silence > limit) {
+      onLost(name, fmt::format("its agent has been silent for {}", describeDuration(silence)));
+      return;
+    }
+    if (silence > limit / 2 && member.silent_told != member.heard) {
+      member.silent_told = member.heard;
+      Entry entry{.kind = EntryKind::kSilent};
+      entry.task = name;
+      if (task.processes > 0) entry.rank = task.first_rank;
+      entry.reason =
+          fmt::format("its agent has not been heard of for {}", describeDuration(silence));
+      write(entry);
+    }
+  }
+}
+
+void Gang::finish(Outcome outcome, const std::string& reason) {
+  enter(Phase::kFinished);
+  Entry entry{.kind = EntryKind::kFinished};
+  entry.outcome = outcome;
+  entry.reason = reason;
+  write(entry);
+  actions_.push_back(Finish{outcome, reason});
+}
+
+}  // namespace dure

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "launch/journal.h"
+#include "launch/protocol.h"
+#include "launch/roster.h"
+#include "spec/job.h"
+
+namespace dure {
+
+// ---- what is seen
+struct TaskJoined {
+  std::string task;
+  std::string host;
+  int pid = 0;
+};
+struct ProcessExited {
+  std::string task;
+  Exited exit;
+};
+// The agent said that nothing of its task is left, and is about to leave.
+struct TaskFinished {
+  std::string task;
+};
+// The connection broke, or the agent's process died, and it had not said that it was finished.
+struct TaskLost {
+  std::string task;
+  std::string why;
+};
+// The backend could not start the task.
+struct TaskRefused {
+  std::string task;
+  std::string why;
+};
+// The backend sees nothing of the task any more.
+struct TaskGone {
+  std::string task;
+};
+struct TaskBeat {
+  std::string task;
+  std::vector<std::int64_t> silent_ms;
+};
+struct StopAsked {
+  std::string why;
+  bool at_once = false;
+};
+// The coordinator cannot go on: the journal or a log cannot be written.
+struct PlaceFailed {
+  std::string why;
+};
+// Time has passed.
+struct Tick {};
+
+using Seen = std::variant<TaskJoined, ProcessExited, TaskFinished, TaskLost, TaskRefused, TaskGone,
+                          TaskBeat, StopAsked, PlaceFailed, Tick>;
+
+// ---- what is to be done, in this order
+struct Write {  // into the journal, before anything that follows
+  Entry entry;
+};
+struct StartTask {
+  std::string task;
+};
+// Every agent has joined: let the programs begin.
+struct Release {};
+struct StopTask {
+  std::string task;
+  Duration grace;
+};
+// Whatever is left of the task is to be killed by the backend.
+struct KillTask {
+  std::string task;
+};
+struct Finish {
+  Outcome outcome = Outcome::kSucceeded;
+  std::string reason;
+};
+
+using Action = std::variant<Write, StartTask, Release, StopTask, KillTask, Finish>;
+
+// The decisions about one run: what follows from what is seen. No clock, no network, no files: time
+// comes in, actions come out, so that every rule can be tested as a table.
+//
+// A generation goes starting → running → stopping → gone. Whatever ends it, the whole gang is
+// stopped and seen to be gone before the next one starts.
+class Gang {
+ public:
+  enum class Phase { kNew, kStarting, kRunning, kStopping, kWaiting, kFinished };
+
+  // `before` is what earlier coordinators of this run left, or empty.
+  Gang(Job job, const RunState& before);
+
+  std::vector<Action> begin(TimePoint now);
+  std::vector<Action> handle(const Seen& seen, TimePoint now);
+
+  Phase phase() const { return phase_; }
+  int generation() const { return generation_; }
+  int failures() const { return failures_; }
+  const Roster& roster() const { return roster_; }
+  // True if an agent of this generation may join as this task now.
+  bool expects(const std::string& task, int generation) const;
+  int joined() const;
+
+ private:
+  struct Member {
+    bool joined = false;
+    bool finished = false;  // said so itself
+    bool gone = false;      // says the backend
+    bool killed = false;
+    bool lost = false;
+    int exits_ok = 0;
+    TimePoint heard;
+    std::optional<TimePoint> silent_told;
+  };
+  // Why the generation ends.
+  struct Verdict {
+    enum class Kind { kDone, kProgram, kHopeless, kPlace, kAsked, kDeadline, kFatal };
+    Kind kind = Kind::kDone;
+    std::string reason;
+    std::int64_t at_ms = 0;  // when the process ended, to find the first among several
+  };
+
+  void startGeneration();
+  void onJoined(const TaskJoined& seen);
+  void onExited(const ProcessExited& seen);
+  void onLost(const std::string& task, const std::string& why);
+  void onGone(const std::string& task);
+  void onBeat(const TaskBeat& seen);
+  void onStopAsked(const StopAsked& seen);
+  void onTick();
+  void checkHearts();
+  void stop(Verdict verdict, Duration grace);
+  void endGeneration();
+  void finish(Outcome outcome, const std::string& reason);
+  bool done() const;
+  void write(Entry entry);
+  void enter(Phase phase);
+  // Remembers that the task was missing, and shrinks the gang if it will not come back.
+  bool shrink(const std::string& task);
+  Duration backoff(bool counted);
+  std::string whoIs(const Task& task, int process) const;
+
+  const Job job_;
+  // The rest is the state.
+  Phase phase_ = Phase::kNew;
+  TimePoint now_;
+  TimePoint began_;
+  TimePoint since_;                    // when the phase was entered
+  std::optional<TimePoint> ran_from_;  // when the generation was released
+  TimePoint ticked_;
+  TimePoint next_start_;
+  int generation_ = 0;
+  int workers_;
+  int failures_ = 0;
+  bool ever_ran_ = false;
+  int quick_ends_ = 0;                 // generations in a row that ended soon after their start
+  std::map<std::string, int> missed_;  // generations in a row in which the task was lost
+  Roster roster_;
+  std::map<std::string, Member> members_;
+  std::optional<Verdict> verdict_;
+  std::vector<Action> actions_;
+};
+
+// The sentence that says how a process failed: "rank 3 (worker-3) exited with 1 in generation 2,
+// after 41 s: RuntimeError: …".
+std::string failureSentence(const std::string& who, const Exited& exit, int generation);
+
+}  // namespace dure

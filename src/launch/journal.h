@@ -1,0 +1,87 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace dure {
+
+// What happened to a run, in the order in which it did. Words as they stand in the record.
+enum class EntryKind {
+  kCreated,   // the run exists
+  kResumed,   // another coordinator took it up
+  kStarting,  // a generation is asked for: `workers` of them
+  kJoined,    // an agent came: `task`, `rank`, `host`, `pid`
+  kRunning,   // the gang is complete and released
+  kExited,    // a process ended: `task`, `rank`, `code`, `signal`
+  kStopping,  // the generation is told to end; `reason` as known so far
+  kEnded,     // every task of the generation is gone; `reason`, and `counted` against the limit
+  kResized,   // the gang goes on with `workers`
+  kWaiting,   // the next generation starts in `delay`
+  kSilent,    // `task`, `rank` has not been heard of for a while
+  kFinished,  // the run is over: `outcome`, `reason`
+};
+
+enum class Outcome {
+  kSucceeded,
+  kFailed,       // the program failed
+  kStopped,      // somebody asked for it
+  kPlaceFailed,  // the place where it ran failed
+};
+
+struct Entry {
+  EntryKind kind = EntryKind::kCreated;
+  TimePoint time;
+  int generation = 0;
+  std::string task;
+  std::optional<int> rank;
+  std::string host;
+  int pid = 0;
+  std::optional<int> code;
+  int signal = 0;
+  int workers = 0;
+  bool counted = false;
+  Duration delay{0};
+  std::optional<Outcome> outcome;
+  std::string reason;
+};
+
+std::string entryKindName(EntryKind kind);
+std::string outcomeName(Outcome outcome);
+
+nlohmann::json toJson(const Entry& entry);
+Result<Entry> entryFromJson(const nlohmann::json& json);
+// One sentence, as `dure describe` prints it.
+std::string describeEntry(const Entry& entry);
+
+// Where decisions are written before they are acted upon. Behind an interface, because it is a
+// file on one machine and objects of the API server on Kubernetes.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  // Returns when the entry would outlive the machine's end. On failure nothing may be done that
+  // the entry announced.
+  virtual Status append(const Entry& entry) = 0;
+};
+
+// What the entries of a run add up to: all that a new coordinator, or a person, has to know.
+struct RunState {
+  int generation = 0;
+  int workers = 0;   // of the last generation
+  int failures = 0;  // counted against the limit
+  int joined = 0;    // tasks of the last generation
+  bool running = false;
+  TimePoint created;
+  TimePoint changed;
+  std::optional<Outcome> outcome;
+  std::string reason;
+  std::vector<Entry> tasks;  // the last kJoined or kExited of each rank of the last generation
+};
+RunState replay(const std::vector<Entry>& entries);
+
+}  // namespace dure

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/job.h"
+
+namespace dure {
+
+enum class Role { kChief, kWorker, kPs, kEvaluator, kLauncher };
+std::string roleName(Role role);
+
+// One member of a job: a role and an index, and the processes it holds.
+struct Task {
+  Role role = Role::kWorker;
+  int index = 0;
+  int first_rank = 0;  // of its first process
+  int processes = 1;   // 0: it only waits to be asked, as a worker of MPI does
+
+  std::string name() const;  // "worker-3"
+};
+
+// All tasks of one generation, in the order of their ranks.
+struct Roster {
+  std::vector<Task> tasks;
+  int world = 0;     // processes that have a rank
+  int workers = 0;   // tasks of role worker
+  int per_task = 1;  // processes of one worker: for MPI, the slots of a host
+
+  const Task* find(const std::string& name) const;
+  // The task that holds the process with this rank.
+  const Task* holder(int rank) const;
+};
+
+// Who takes part when the job has this many workers. Ranks go through chief, workers, parameter
+// servers and evaluator in this order. A command that is torchrun gets one process per task, and
+// starts the others itself. With MPI the launcher alone has a process (rank 0 of a world
+// of one, as Dure sees it); the ranks that mpirun starts in the workers are its own business.
+Roster makeRoster(const Job& job, int workers);
+
+// True if the job goes through mpirun.
+bool usesMpi(const Job& job);
+
+// The job has done its work when all processes of these have ended well: what then still runs
+// (parameter servers, evaluator, MPI's workers) is stopped.
+bool decidesEnd(const Task& task);
+
+}  // namespace dure

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dure {
+
+// Where one task can be reached by the others.
+struct Endpoint {
+  std::string address;
+  int port = 0;
+};
+
+// What the place where a job runs says about itself before anything starts. The environment of
+// every rank is a function of the job and of this, so it can be printed beforehand.
+struct Site {
+  std::map<std::string, Endpoint> tasks;  // by task name
+  std::string address;                    // where tasks reach the coordinator
+  int store_port = 0;                     // of the key-value server that Horovod needs
+  std::string interface;                  // that carries the addresses: "lo", "eth0"
+  std::string agent;                      // the agent program, as tasks see it
+  std::string directory;                  // tasks find their own files in directory/TASK
+  std::string workdir;                    // where programs start
+  bool one_machine = false;               // tasks share a file system and a host name
+  bool root = false;                      // tasks run as root, which mpirun refuses unless told
+  std::set<std::string> inherited;        // variables that programs get from the outside
+  std::map<std::string, std::string>
+      gpus;  // per task: the GPUs it may see, where that is ours to say
+
+  std::string taskDirectory(const std::string& task) const { return directory + "/" + task; }
+};
+
+}  // namespace dure
