@@ -1,0 +1,52 @@
+#pragma once
+
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "runs/run_store.h"
+
+namespace CLI {
+class App;
+}
+
+namespace dure::cli {
+
+// Documented in docs/command-line.md; people write scripts against them.
+inline constexpr int kDone = 0;
+inline constexpr int kJobFailed = 1;
+inline constexpr int kMistake = 2;
+inline constexpr int kPlaceFailed = 3;
+inline constexpr int kInterrupted = 130;
+
+// What every command has. A command sets `code`.
+struct Context {
+  std::ostream& out;
+  std::ostream& err;
+  std::vector<std::string> program;  // what stands behind "--"
+  bool has_program = false;
+  int code = kDone;
+
+  // Prints the sentence and chooses the exit code by what kind of failure it is.
+  void fail(const Error& error);
+  void mistake(const std::string& sentence);
+};
+
+// Each adds one command to the program.
+void addRun(CLI::App& app, Context& context);
+void addCheck(CLI::App& app, Context& context);
+void addEnv(CLI::App& app, Context& context);
+void addSchema(CLI::App& app, Context& context);
+void addPs(CLI::App& app, Context& context);
+void addDescribe(CLI::App& app, Context& context);
+void addLogs(CLI::App& app, Context& context);
+void addStop(CLI::App& app, Context& context);
+void addRm(CLI::App& app, Context& context);
+void addCompletion(CLI::App& app, Context& context);
+
+// The runs of this person; fails the command if there is no place for them.
+std::optional<RunStore> openStore(Context& context);
+
+}  // namespace dure::cli

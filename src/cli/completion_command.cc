@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "spec/catalog.h"
+
+namespace dure::cli {
+namespace {
+
+// Commands whose argument is a run; the others take a file.
+bool takesRun(const std::string& command) {
+  return command == "describe" || command == "logs" || command == "stop" || command == "rm";
+}
+
+std::vector<std::string> flagsOf(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
+std::vector<const CLI::App*> commandsOf(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::string commandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commandsOf(app)) names.push_back(command->get_name());
+  return join(names, " ");
+}
+
+std::string bashScript(const CLI::App& app) {
+  std::string cases;
+  for (const CLI::App* command : commandsOf(app)) {
+    cases +=
+        fmt::format("    {}) flags='{}'; arguments={} ;;\n", command->get_name(),
+                    join(flagsOf(*command), " "), takesRun(command->get_name()) ? "runs" : "files");
+  }
+  return fmt::format(R"SH(# bash completion for dure; load it with:  source <(dure completion bash)
+_dure() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags= arguments=
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W '{} --help --version' -- "$word"))
+    return
+  fi
+  case ${{COMP_WORDS[1]}} in
+{}  esac
+  case $before in
+    --set) compopt -o nospace
+           COMPREPLY=($(compgen -S = -W "$(dure completion fields)" -- "$word")); return ;;
+    --strategy|-s) COMPREPLY=($(compgen -W 'plain torch tensorflow mpi horovod native' -- "$word"))
+           return ;;
+    --resume) arguments=runs ;;
+  esac
+  case $word in
+    -*) COMPREPLY=($(compgen -W "$flags" -- "$word")) ;;
+    *) if [ "$arguments" = runs ]; then
+         COMPREPLY=($(compgen -W "$(dure completion runs)" -- "$word"))
+       else
+         COMPREPLY=($(compgen -f -- "$word"))
+       fi ;;
+  esac
+}}
+complete -o filenames -F _dure dure
+)SH",
+                     commandNames(app), cases);
+}
+
+std::string zshScript(const CLI::App& app) {
+  // zsh runs bash's completions; what is left is to load them.
+  return "#compdef dure\n# zsh completion for dure; load it with:  source <(dure completion zsh)\n"
+         "autoload -U +X compinit && compinit -u\nautoload -U +X bashcompinit && bashcompinit\n" +
+         bashScript(app);
+}
+
+std::string fishScript(const CLI::App& app) {
+  std::string script =
+      "# fish completion for dure; load it with:  dure completion fish | source\n"
+      "complete -c dure -n __fish_use_subcommand -f\n";
+  for (const CLI::App* command : commandsOf(app)) {
+    const std::string name = command->get_name();
+    script += fmt::format("complete -c dure -n __fish_use_subcommand -f -a {} -d {}\n", name,
+                          shellQuote(command->get_description()));
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& flag : option->get_lnames()) {
+        script += fmt::format("complete -c dure -n '__fish_seen_subcommand_from {}' -l {} -d {}\n",
+                              name, flag, shellQuote(option->get_description()));
+      }
+    }
+    if (takesRun(name)) {
+      script += fmt::format(
+          "complete -c dure -n '__fish_seen_subcommand_from {}' -f -a '(dure completion runs)'\n",
+          name);
+    }
+  }
+  return script;
+}
+
+void completionCommand(Context& context, const CLI::App& app, const std::string& what) {
+  if (what == "bash") {
+    context.out << bashScript(app);
+  } else if (what == "zsh") {
+    context.out << zshScript(app);
+  } else if (what == "fish") {
+    context.out << fishScript(app);
+  } else if (what == "fields") {
+    for (const std::string& path : jobFieldPaths()) context.out << path << "\n";
+  } else if (what == "runs") {
+    const auto store = openStore(context);
+    if (!store) return;
+    for (const RunId& id : store->list()) context.out << id.text() << "\n";
+  } else {
+    context.mistake("completion: must be bash, zsh or fish, got \"" + what + "\"");
+  }
+}
+
+}  // namespace
+
+void addCompletion(CLI::App& app, Context& context) {
+  auto what = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("completion", "Print completions for a shell");
+  command->footer(
+      "\n  source <(dure completion bash)     in ~/.bashrc\n"
+      "  dure completion fish | source      in fish's config.fish");
+  command->add_option("shell", *what, "bash, zsh or fish")->option_text("SHELL")->required();
+  command->callback([&context, &app, what] { completionCommand(context, app, *what); });
+}
+
+}  // namespace dure::cli

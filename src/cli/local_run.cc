@@ -1,0 +1,260 @@
+#include "cli/local_run.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "backend/local/local_backend.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "cli/detach.h"
+#include "cli/job_arguments.h"
+#include "cli/terminal_view.h"
+#include "launch/agent_options.h"
+#include "launch/coordinator.h"
+#include "runs/run_reader.h"
+#include "runs/run_writer.h"
+
+namespace dure::cli {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(200);
+// Agents whose coordinator died end at once; longer than this, something is wrong with them.
+constexpr auto kOldAgents = std::chrono::seconds(30);
+
+LocalBackend::Options backendOptions(const RunStore& store, const RunPaths& paths) {
+  return {.agent = agentProgram(), .directory = paths.tasks(), .ports = store.portsDirectory()};
+}
+
+int exitCode(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kSucceeded:
+      return kDone;
+    case Outcome::kFailed:
+      return kJobFailed;
+    case Outcome::kStopped:
+      return kInterrupted;
+    case Outcome::kPlaceFailed:
+      return kPlaceFailed;
+  }
+  return kPlaceFailed;
+}
+
+// One run in this process, from the record to the exit code.
+class LocalRun {
+ public:
+  LocalRun(Context& context, RunStore& store, Job job, OwnedRun run, RunState before)
+      : context_(context),
+        job_(std::move(job)),
+        run_(std::move(run)),
+        before_(std::move(before)),
+        view_(context.out, context.err, clock_, TerminalView::detect()),
+        backend_(loop_, backendOptions(store, run_.paths)) {}
+
+  int execute() {
+    const auto begun = begin();
+    if (!begun) {
+      view_.say(begun.error().message());
+      // Nobody is to wait for a run that never began.
+      if (writer_) {
+        Entry entry{.kind = EntryKind::kFinished, .time = clock_.now()};
+        entry.outcome = Outcome::kPlaceFailed;
+        entry.reason = begun.error().message();
+        static_cast<void>(writer_->append(entry));
+      }
+      return kPlaceFailed;
+    }
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) signals_.add(number);
+    waitForSignals();
+    redraw();
+    loop_.run();
+    return code_;
+  }
+
+ private:
+  Status begin() {
+    auto writer = RunWriter::open(run_.paths, clock_);
+    if (!writer) return std::move(writer).error();
+    writer_ = *std::move(writer);
+    Entry first{.kind = before_.created == TimePoint{} ? EntryKind::kCreated : EntryKind::kResumed,
+                .time = clock_.now(),
+                .generation = before_.generation};
+    if (auto written = writer_->append(first); !written) return written;
+    if (auto begun = backend_.begin(job_); !begun) return begun;
+    auto site = backend_.survey(job_);
+    if (!site) return std::move(site).error();
+    signal(SIGPIPE, SIG_IGN);
+    coordinator_ = std::make_unique<Coordinator>(loop_, clock_, backend_, *writer_,
+                                                 std::vector<Observer*>{writer_.get(), &view_},
+                                                 Coordinator::Options{.run = run_.id.text(),
+                                                                      .secret = run_.secret,
+                                                                      .job = job_,
+                                                                      .site = *std::move(site),
+                                                                      .before = before_});
+    return coordinator_->start(
+        [this](Outcome outcome, const std::string& reason) { finished(outcome, reason); });
+  }
+
+  void finished(Outcome outcome, const std::string& reason) {
+    code_ = exitCode(outcome);
+    const auto took = std::chrono::duration_cast<Duration>(clock_.now() - began_);
+    const std::string name = run_.id.text();
+    if (outcome == Outcome::kSucceeded) {
+      const int restarts = coordinator_->gang().generation() - 1;
+      view_.say(fmt::format(
+          "{} succeeded after {}{}", name, describeDuration(took),
+          restarts == 0 ? "" : fmt::format(", {} restart{}", restarts, restarts == 1 ? "" : "s")));
+    } else {
+      view_.say(fmt::format("{} {}: {}", name, outcomeName(outcome), reason));
+    }
+    loop_.stop();
+  }
+
+  // The first request is gentle, the second is not. SIGQUIT is not gentle at once.
+  void waitForSignals() {
+    signals_.async_wait([this](const boost::system::error_code& error, int number) {
+      if (error) return;
+      const bool at_once = number == SIGQUIT || asked_;
+      const std::string why = number == SIGTERM ? "it was told to stop" : "interrupted";
+      if (!asked_ && !at_once) view_.say("stopping; once more to stop at once");
+      asked_ = true;
+      coordinator_->stop(why, at_once);
+      waitForSignals();
+    });
+  }
+
+  void redraw() {
+    view_.tick(coordinator_->gang());
+    timer_.expires_after(kRedraw);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) redraw();
+    });
+  }
+
+  Context& context_;
+  const Job job_;
+  const OwnedRun run_;
+  const RunState before_;
+  SystemClock clock_;
+  const TimePoint began_ = clock_.now();
+  asio::io_context loop_{1};
+  asio::signal_set signals_{loop_};
+  asio::steady_timer timer_{loop_};
+  TerminalView view_;
+  LocalBackend backend_;
+  std::unique_ptr<RunWriter> writer_;
+  std::unique_ptr<Coordinator> coordinator_;
+  bool asked_ = false;
+  int code_ = kPlaceFailed;
+};
+
+// Agents of the coordinator that died are ending their programs. The next generation must not meet
+// them.
+Status waitForOldAgents(const RunPaths& paths) {
+  const auto deadline = std::chrono::steady_clock::now() + kOldAgents;
+  for (const std::string& task : listDirectory(paths.tasks())) {
+    const std::string lock = agentLock(paths.tasks() + "/" + task);
+    while (const auto pid = FileLock::holder(lock)) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        return Error(
+            Code::kUnavailable,
+            fmt::format("{} of the former coordinator is still there (process {})", task, *pid));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  return {};
+}
+
+// The run of that name that somebody is in charge of now.
+std::optional<RunView> activeRun(const RunStore& store, const std::string& name) {
+  for (const RunId& id : store.list()) {
+    if (id.name == name && store.coordinator(id)) return readRun(store, id);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string agentProgram() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "dure-agent").string();
+}
+
+Result<Site> surveyLocal(const RunStore& store, const Job& job, const RunId& id) {
+  asio::io_context loop(1);
+  return LocalBackend(loop, backendOptions(store, store.paths(id))).survey(job);
+}
+
+int runLocal(Context& context, RunStore& store, Job job, const LocalRunOptions& options) {
+  const std::string wanted = job.name;
+  for (int suffix = 2; auto active = activeRun(store, job.name); ++suffix) {
+    if (!options.ad_hoc) {
+      context.mistake(
+          fmt::format("{} is running already (process {}); stop it with `dure stop {}`, or choose "
+                      "another --name",
+                      active->id.text(), *active->coordinator, active->id.text()));
+      return context.code;
+    }
+    job.name = fmt::format("{}-{}", wanted, suffix);
+  }
+  // Before there is a record: what cannot run leaves nothing behind.
+  if (auto site = surveyLocal(store, job, store.next(job.name)); !site) {
+    context.fail(site.error());
+    return context.code;
+  }
+  const auto go = [&](Context& inner, const std::function<void(const std::string&)>& begun) {
+    auto run = store.create(job);
+    if (!run) {
+      inner.fail(run.error());
+      return inner.code;
+    }
+    begun(run->id.text());
+    return LocalRun(inner, store, job, *std::move(run), {}).execute();
+  };
+  if (!options.detach) return go(context, [](const std::string&) {});
+  return detach(context, store, go);
+}
+
+int resumeLocal(Context& context, RunStore& store, const std::string& name, bool detached) {
+  const auto id = store.find(name);
+  if (!id) {
+    context.fail(id.error());
+    return context.code;
+  }
+  const auto go = [&](Context& inner, const std::function<void(const std::string&)>& begun) {
+    auto run = store.take(*id);
+    if (!run) {
+      inner.fail(run.error());
+      return inner.code;
+    }
+    // The lock is ours, so nobody else changes the record from here on.
+    const RunPaths paths = store.paths(*id);
+    const RunState before = replay(readEntries(paths.events()));
+    const Loaded loaded = loadJobFile(paths.job(), {});
+    if (!reportProblems(inner, loaded)) return inner.code;
+    if (before.outcome == Outcome::kSucceeded || before.outcome == Outcome::kFailed) {
+      inner.mistake(fmt::format("{} has {}; start it anew with `dure run`", id->text(),
+                                outcomeName(*before.outcome)));
+      return inner.code;
+    }
+    if (const auto left = waitForOldAgents(paths); !left) {
+      inner.fail(left.error());
+      return inner.code;
+    }
+    begun(id->text());
+    return LocalRun(inner, store, loaded.job, *std::move(run), before).execute();
+  };
+  if (!detached) return go(context, [](const std::string&) {});
+  return detach(context, store, go);
+}
+
+}  // namespace dure::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "launch/roster.h"
+#include "launch/site.h"
+#include "spec/job.h"
+
+namespace dure::cli {
+
+// The agent program: it lies beside this one.
+std::string agentProgram();
+
+// What the ranks of a run with this identity would see on this machine. Nothing starts.
+Result<Site> surveyLocal(const RunStore& store, const Job& job, const RunId& id);
+
+struct LocalRunOptions {
+  bool detach = false;
+  bool ad_hoc = false;  // nobody chose the name, so it may be changed if it is in use
+};
+
+// Runs a job on this machine to its end (or, detached, until it has begun), and returns the exit
+// code.
+int runLocal(Context& context, RunStore& store, Job job, const LocalRunOptions& options);
+
+// Goes on with a run whose coordinator died: the next generation, the counts kept.
+int resumeLocal(Context& context, RunStore& store, const std::string& name, bool detach);
+
+}  // namespace dure::cli

@@ -1,0 +1,63 @@
+#include <memory>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/stop_run.h"
+
+namespace dure::cli {
+namespace {
+
+struct RmArguments {
+  std::vector<std::string> names;
+  bool force = false;
+  bool json = false;
+};
+
+void rmCommand(Context& context, const RmArguments& arguments) {
+  auto store = openStore(context);
+  if (!store) return;
+  nlohmann::json removed = nlohmann::json::array();
+  for (const std::string& name : arguments.names) {
+    const auto id = store->find(name);
+    if (!id) {
+      context.fail(id.error());
+      continue;
+    }
+    if (store->coordinator(*id)) {
+      if (!arguments.force) {
+        context.mistake(id->text() + " is running; stop it first, or use --force");
+        continue;
+      }
+      if (auto stopped = stopRun(*store, *id, false); !stopped) {
+        context.fail(stopped.error());
+        continue;
+      }
+    }
+    if (auto gone = store->remove(*id); !gone) {
+      context.fail(gone.error());
+      continue;
+    }
+    removed.push_back(id->text());
+    if (!arguments.json) context.out << "removed " << id->text() << "\n";
+  }
+  if (arguments.json) context.out << nlohmann::json{{"removed", removed}}.dump(2) << "\n";
+}
+
+}  // namespace
+
+void addRm(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<RmArguments>();
+  CLI::App* command = app.add_subcommand("rm", "Remove the records of runs: events, metrics, logs");
+  command->footer("\nWhat a program wrote itself, models and checkpoints, stays.");
+  command->add_option("run", arguments->names, "NAME for its newest run, or NAME.NUMBER")
+      ->option_text("RUN…")
+      ->required();
+  command->add_flag("-f,--force", arguments->force, "Stop those that run");
+  command->add_flag("--json", arguments->json, "For programs");
+  command->callback([&context, arguments] { rmCommand(context, *arguments); });
+}
+
+}  // namespace dure::cli

@@ -1,0 +1,31 @@
+#include <memory>
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "spec/document.h"
+#include "spec/schema.h"
+
+namespace dure::cli {
+
+void addSchema(CLI::App& app, Context& context) {
+  auto markdown = std::make_shared<bool>(false);
+  CLI::App* command =
+      app.add_subcommand("schema", "Print the JSON Schema of job files, for editors");
+  command->footer(
+      "\nWith the YAML extension of an editor, put this on top of a job file:\n"
+      "  # yaml-language-server: $schema=job.schema.json\n"
+      "after  dure schema > job.schema.json");
+  command->add_flag("--markdown", *markdown, "The documentation page instead");
+  command->callback([&context, markdown] {
+    if (*markdown) {
+      context.out << jobDocumentation();
+    } else {
+      context.out << jobSchema().dump(2) << "\n";
+    }
+  });
+}
+
+}  // namespace dure::cli

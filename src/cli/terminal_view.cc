@@ -1,0 +1,153 @@
+#include "cli/terminal_view.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ostream>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace dure::cli {
+namespace {
+
+// Distinct on dark and on light grounds.
+constexpr std::array<int, 6> kColours{36, 33, 32, 35, 34, 31};
+
+std::string phaseName(Gang::Phase phase) {
+  switch (phase) {
+    case Gang::Phase::kNew:
+    case Gang::Phase::kStarting:
+      return "starting";
+    case Gang::Phase::kRunning:
+      return "running";
+    case Gang::Phase::kStopping:
+      return "stopping";
+    case Gang::Phase::kWaiting:
+      return "waiting";
+    case Gang::Phase::kFinished:
+      return "finished";
+  }
+  return "";
+}
+
+}  // namespace
+
+TerminalView::Options TerminalView::detect() {
+  Options options;
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
+  options.status_line = isatty(STDERR_FILENO) != 0 && !dumb;
+  options.colour = isatty(STDOUT_FILENO) != 0 && !dumb && std::getenv("NO_COLOR") == nullptr;
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.width = size.ws_col;
+  return options;
+}
+
+TerminalView::TerminalView(std::ostream& out, std::ostream& err, const Clock& clock,
+                           Options options)
+    : out_(out), err_(err), clock_(clock), options_(options), began_(clock.now()) {}
+
+TerminalView::~TerminalView() { clearStatus(); }
+
+std::string TerminalView::prefix(int rank) const {
+  if (!options_.colour) return fmt::format("[{}] ", rank);
+  return fmt::format("\x1b[{}m[{}]\x1b[0m ",
+                     kColours[static_cast<std::size_t>(rank) % kColours.size()], rank);
+}
+
+void TerminalView::clearStatus() {
+  if (!drawn_) return;
+  err_ << "\r\x1b[K" << std::flush;
+  drawn_ = false;
+}
+
+void TerminalView::drawStatus() {
+  if (!options_.status_line || status_.empty()) return;
+  err_ << "\r\x1b[K" << status_ << std::flush;
+  drawn_ = true;
+}
+
+void TerminalView::say(const std::string& sentence) {
+  clearStatus();
+  err_ << "dure: " << sentence << std::endl;
+  drawStatus();
+}
+
+void TerminalView::entry(const Entry& entry) {
+  switch (entry.kind) {
+    case EntryKind::kEnded:
+      // Told together with what follows from it: another generation, or the end.
+      why_ = entry.reason;
+      return;
+    case EntryKind::kWaiting:
+      say(fmt::format("{}; generation {} follows in {}", why_, entry.generation + 1,
+                      describeDuration(entry.delay)));
+      why_.clear();
+      return;
+    case EntryKind::kStarting:
+      restarts_ = std::max(0, entry.generation - 1);
+      if (!why_.empty()) say(fmt::format("{}; generation {} follows", why_, entry.generation));
+      why_.clear();
+      return;
+    case EntryKind::kResized:
+    case EntryKind::kSilent:
+      return say(describeEntry(entry));
+    default:
+      return;
+  }
+}
+
+Status TerminalView::output(int, int rank, std::string_view lines) {
+  // Whoever read our output may have gone: the record still gets everything.
+  if (!out_) return {};
+  const std::string before = prefix(rank);
+  text_.clear();
+  while (!lines.empty()) {
+    std::size_t end = lines.find_first_of("\n\r");
+    if (end == std::string_view::npos) end = lines.size();
+    text_ += before;
+    text_ += lines.substr(0, end);
+    text_ += '\n';
+    // "\r\n" is one end of a line.
+    if (end + 1 < lines.size() && lines[end] == '\r' && lines[end + 1] == '\n') ++end;
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  const bool had_status = drawn_;
+  clearStatus();
+  out_.write(text_.data(), static_cast<std::streamsize>(text_.size())).flush();
+  if (had_status) drawStatus();
+  return {};
+}
+
+Status TerminalView::metric(int, int, std::string_view line) {
+  const auto report = nlohmann::json::parse(line, nullptr, false);
+  if (report.is_object() && report.contains("step") && report["step"].is_number()) {
+    step_ = std::max(step_, report["step"].get<std::int64_t>());
+  }
+  return {};
+}
+
+void TerminalView::tick(const Gang& gang) {
+  if (!options_.status_line) return;
+  const auto elapsed = std::chrono::duration_cast<Duration>(clock_.now() - began_);
+  std::string line =
+      fmt::format("{} · {} of {} tasks up · {}", phaseName(gang.phase()), gang.joined(),
+                  gang.roster().tasks.size(),
+                  describeDuration(std::chrono::duration_cast<std::chrono::seconds>(elapsed)));
+  if (step_ >= 0) line += fmt::format(" · step {}", step_);
+  if (restarts_ > 0) line += fmt::format(" · {} restart{}", restarts_, restarts_ == 1 ? "" : "s");
+  // Cut by bytes is good enough: the only wide characters are the dots between the parts.
+  const auto width = static_cast<std::size_t>(std::max(20, options_.width - 1));
+  if (line.size() > width) line = toValidUtf8(line.substr(0, width));
+  if (line == status_ && drawn_) return;
+  status_ = line;
+  drawStatus();
+}
+
+}  // namespace dure::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launch/journal.h"
+#include "runs/run_store.h"
+
+namespace dure {
+
+// What a person is told about a run.
+struct RunView {
+  RunId id;
+  RunPaths paths;
+  std::optional<Job> job;  // nothing if the record is damaged
+  std::vector<Entry> entries;
+  RunState state;
+  std::optional<pid_t> coordinator;
+  // "starting", "running", "stopping", "waiting", "succeeded", "failed", "stopped", or "lost": it
+  // had not ended and nobody is in charge of it.
+  std::string status;
+  std::optional<std::int64_t> step;  // the highest that a rank has reported
+};
+
+// Reads the record of a run that may be going on. Lines that are not whole are passed over.
+RunView readRun(const RunStore& store, const RunId& id);
+std::vector<RunView> readRuns(const RunStore& store);
+
+std::vector<Entry> readEntries(const std::string& path);
+nlohmann::json toJson(const RunView& run);
+
+}  // namespace dure

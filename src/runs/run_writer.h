@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "launch/coordinator.h"
+#include "launch/journal.h"
+#include "runs/run_store.h"
+
+namespace dure {
+
+// Writes the record of a run while it goes on: the journal, the metrics and the logs. What has been
+// appended is readable at any moment, and a crash costs at most the line being written.
+class RunWriter : public Journal, public Observer {
+ public:
+  static Result<std::unique_ptr<RunWriter>> open(const RunPaths& paths, const Clock& clock);
+
+  Status append(const Entry& entry) override;
+  void entry(const Entry&) override {}
+  Status output(int generation, int rank, std::string_view lines) override;
+  Status metric(int generation, int rank, std::string_view line) override;
+
+ private:
+  RunWriter(RunPaths paths, const Clock& clock, AppendFile events, AppendFile metrics)
+      : paths_(std::move(paths)),
+        clock_(clock),
+        events_(std::move(events)),
+        metrics_(std::move(metrics)) {}
+
+  const RunPaths paths_;
+  const Clock& clock_;
+  AppendFile events_;
+  AppendFile metrics_;
+  int generation_ = 0;
+  std::map<int, AppendFile> logs_;  // of this generation, by rank
+};
+
+}  // namespace dure
