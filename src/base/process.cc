@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 
 namespace dure {
 namespace {
+
+constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC, which older headers lack
 
 // What the child could not do, told through the memory that vfork shares.
 struct ChildFailure {
@@ -61,6 +64,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   }
   if (options.network >= 0 && setns(options.network, CLONE_NEWNET) != 0) fail("enter network");
   if (!options.workdir.empty() && chdir(options.workdir.c_str()) != 0) fail("chdir");
+  // Libraries open descriptors that they do not mark, and our sockets must end with us.
+  syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

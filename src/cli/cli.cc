@@ -12,10 +12,10 @@ namespace {
 
 constexpr const char* kAbout =
     "Dure puts one training job on many workers and brings home one model.\n\n"
-    "  dure run job.yaml                                     a job from a file\n"
-    "  dure run --workers 2 --strategy torch -- python3 train.py   one from the command line\n"
-    "  dure env job.yaml --rank 1                            what rank 1 would see\n"
-    "  dure ps;  dure logs -f NAME;  dure stop NAME          what is going on\n";
+    "  dure run job.yaml                     a job from a file\n"
+    "  dure run --workers 2 -- ./program     one from the command line\n"
+    "  dure env job.yaml --rank 1            what rank 1 would see\n"
+    "  dure ps, dure logs -f NAME            what is going on\n";
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 the job failed, 2 a mistake in the call or the file, 3 the place it "
     "runs\n"

@@ -127,7 +127,7 @@ void addCompletion(CLI::App& app, Context& context) {
   auto what = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("completion", "Print completions for a shell");
   command->footer(
-      "\n  source <(dure completion bash)     in ~/.bashrc\n"
+      "  source <(dure completion bash)     in ~/.bashrc\n"
       "  dure completion fish | source      in fish's config.fish");
   command->add_option("shell", *what, "bash, zsh or fish")->option_text("SHELL")->required();
   command->callback([&context, &app, what] { completionCommand(context, app, *what); });

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
@@ -70,7 +71,9 @@ void describeCommand(Context& context, const std::string& name, bool json) {
   if (!store) return;
   const auto id = store->find(name);
   if (!id) return context.fail(id.error());
-  const RunView run = readRun(*store, *id);
+  RunView run = readRun(*store, *id);
+  std::sort(run.state.tasks.begin(), run.state.tasks.end(),
+            [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
   if (!json) return printRun(context.out, run);
   nlohmann::json description = toJson(run);
   description["events"] = nlohmann::json::array();

@@ -76,7 +76,7 @@ void logsCommand(Context& context, const LogsArguments& arguments) {
 void addLogs(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<LogsArguments>();
   CLI::App* command = app.add_subcommand("logs", "Print what the ranks of a run printed");
-  command->footer("\nWithout --generation or -f: of the newest generation.");
+  command->footer("Without --generation or -f: of the newest generation.");
   command->add_option("run", arguments->name, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN")
       ->required();

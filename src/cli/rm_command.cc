@@ -51,7 +51,7 @@ void rmCommand(Context& context, const RmArguments& arguments) {
 void addRm(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RmArguments>();
   CLI::App* command = app.add_subcommand("rm", "Remove the records of runs: events, metrics, logs");
-  command->footer("\nWhat a program wrote itself, models and checkpoints, stays.");
+  command->footer("What a program wrote itself, models and checkpoints, stays.");
   command->add_option("run", arguments->names, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN…")
       ->required();

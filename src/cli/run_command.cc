@@ -45,7 +45,7 @@ void addRun(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a job to its end");
   command->footer(
-      "\nThe program stands behind --, with flags of its own:\n"
+      "The program stands behind --, with flags of its own:\n"
       "  dure run --workers 2 --strategy torch -- python3 train.py --epochs 3\n"
       "What its ranks print is shown with the rank in front, and kept: dure logs NAME.\n"
       "Ctrl-C stops all ranks gently, a second one at once.");

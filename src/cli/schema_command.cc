@@ -15,7 +15,7 @@ void addSchema(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("schema", "Print the JSON Schema of job files, for editors");
   command->footer(
-      "\nWith the YAML extension of an editor, put this on top of a job file:\n"
+      "With the YAML extension of an editor, put this on top of a job file:\n"
       "  # yaml-language-server: $schema=job.schema.json\n"
       "after  dure schema > job.schema.json");
   command->add_flag("--markdown", *markdown, "The documentation page instead");

@@ -169,11 +169,9 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
       }
       const int rank = task.first_rank + static_cast<int>(chunk->number);
       const bool output = frame.type == raw(MessageType::kOutput);
-      for (Observer* observer : observers_) {
-        const auto kept = output ? observer->output(agent.generation, rank, chunk->bytes)
-                                 : observer->metric(agent.generation, rank, chunk->bytes);
-        if (!kept) return see(PlaceFailed{kept.error().message()});
-      }
+      const auto kept = output ? keepOutput(agent.generation, rank, chunk->bytes)
+                               : keepMetrics(agent.generation, rank, chunk->bytes);
+      if (!kept) see(PlaceFailed{kept.error().message()});
       return;
     }
     case MessageType::kExited: {
@@ -197,6 +195,23 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
     default:
       return lie("a message of an unknown kind");
   }
+}
+
+Status Coordinator::keepOutput(int generation, int rank, std::string_view lines) {
+  for (Observer* observer : observers_) {
+    if (auto kept = observer->output(generation, rank, lines); !kept) return kept;
+  }
+  return {};
+}
+
+Status Coordinator::keepMetrics(int generation, int rank, std::string_view lines) {
+  for (const std::string& line : split(lines, '\n')) {
+    if (line.empty()) continue;
+    for (Observer* observer : observers_) {
+      if (auto kept = observer->metric(generation, rank, line); !kept) return kept;
+    }
+  }
+  return {};
 }
 
 // A command goes from the agent that was asked to the one that is to run it; what it prints and how

@@ -61,6 +61,8 @@ class Coordinator {
   void accept();
   void greet(const std::shared_ptr<Agent>& agent, const Frame& frame);
   void receive(Agent& agent, const Frame& frame);
+  Status keepOutput(int generation, int rank, std::string_view lines);
+  Status keepMetrics(int generation, int rank, std::string_view lines);
   void relay(Agent& agent, const Frame& frame);
   void disconnected(Agent& agent, const std::string& why);
   void gone(const std::string& task);

@@ -1,0 +1,274 @@
+#include "launch/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <set>
+
+#include "launch/protocol.h"
+
+namespace dure {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class FakeBackend : public Backend {
+ public:
+  Result<Site> survey(const Job&) override { return Site{}; }
+  Status start(const TaskSpec& task) override {
+    if (refusal.count(task.task) > 0) return Error(Code::kUnavailable, "no room");
+    started.push_back(task);
+    return {};
+  }
+  void kill(const std::string& task) override { killed.push_back(task); }
+  void onGone(std::function<void(const std::string&)> tell) override { gone = std::move(tell); }
+
+  std::set<std::string> refusal;
+  std::vector<TaskSpec> started;
+  std::vector<std::string> killed;
+  std::function<void(const std::string&)> gone;
+};
+
+class FakeJournal : public Journal {
+ public:
+  Status append(const Entry& entry) override {
+    if (full) return Error(Code::kIo, "write the journal: No space left on device");
+    kinds.push_back(entryKindName(entry.kind));
+    return {};
+  }
+  bool full = false;
+  std::vector<std::string> kinds;
+};
+
+class FakeObserver : public Observer {
+ public:
+  void entry(const Entry&) override {}
+  Status output(int generation, int rank, std::string_view lines) override {
+    if (full) return Error(Code::kIo, "write the log: No space left on device");
+    printed.push_back(std::to_string(generation) + "/" + std::to_string(rank) + " " +
+                      std::string(lines));
+    return {};
+  }
+  Status metric(int, int rank, std::string_view line) override {
+    metrics.push_back(std::to_string(rank) + " " + std::string(line));
+    return {};
+  }
+  bool full = false;
+  std::vector<std::string> printed;
+  std::vector<std::string> metrics;
+};
+
+// The other end of the wire, by hand.
+class TestAgent {
+ public:
+  TestAgent(asio::io_context& loop, int port) {
+    asio::ip::tcp::socket socket(loop);
+    socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<unsigned short>(port)});
+    connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+    connection->start({.frame =
+                           [this](const Frame& frame) {
+                             types.push_back(static_cast<MessageType>(frame.type));
+                             last = std::string(frame.payload);
+                           },
+                       .closed = [this](const std::string&) { closed = true; },
+                       .drained = nullptr});
+  }
+  template <typename Message>
+  void send(MessageType type, const Message& message) {
+    connection->send(static_cast<std::uint8_t>(type), encode(message));
+  }
+  void hello(const std::string& task, int generation = 1, const std::string& secret = "secret") {
+    send(MessageType::kHello,
+         Hello{.secret = secret, .run = "job.1", .generation = generation, .task = task});
+  }
+  void print(std::int64_t process, const std::string& text) {
+    connection->send(static_cast<std::uint8_t>(MessageType::kOutput), encodeChunk(process, text));
+  }
+
+  std::shared_ptr<Connection> connection;
+  std::vector<MessageType> types;
+  std::string last;
+  bool closed = false;
+};
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  void start(int workers) {
+    Job job;
+    job.name = "job";
+    job.program.command = {"prog"};
+    job.workers = {workers, workers};
+    Site site;
+    site.address = "127.0.0.1";
+    for (const Task& task : makeRoster(job, workers).tasks) {
+      site.tasks[task.name()] = {"127.0.0.1", 1};
+    }
+    coordinator = std::make_unique<Coordinator>(
+        loop, clock, backend, journal, std::vector<Observer*>{&observer},
+        Coordinator::Options{.run = "job.1", .secret = "secret", .job = job, .site = site});
+    ASSERT_TRUE(coordinator->start([this](Outcome o, const std::string& why) {
+      outcome = o;
+      reason = why;
+    }));
+  }
+  // Turns the loop until `done`, or fails after a few seconds.
+  template <typename Done>
+  void until(Done done) {
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
+      loop.restart();
+      loop.run_for(5ms);
+    }
+    ASSERT_TRUE(done());
+  }
+  bool got(const TestAgent& agent, MessageType type) {
+    return std::find(agent.types.begin(), agent.types.end(), type) != agent.types.end();
+  }
+
+  asio::io_context loop;
+  SystemClock clock;
+  FakeBackend backend;
+  FakeJournal journal;
+  FakeObserver observer;
+  std::unique_ptr<Coordinator> coordinator;
+  std::optional<Outcome> outcome;
+  std::string reason;
+};
+
+TEST_F(CoordinatorTest, RunsAGangToItsEnd) {
+  start(2);
+  TestAgent a(loop, coordinator->port());
+  TestAgent b(loop, coordinator->port());
+  a.hello("worker-0");
+  until([&] { return got(a, MessageType::kWelcome); });
+  EXPECT_FALSE(got(a, MessageType::kStart)) << "before the gang is complete";
+  b.hello("worker-1");
+  until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
+  const auto begin = decode<Start>(b.last);
+  ASSERT_TRUE(begin);
+  EXPECT_EQ(begin->processes.at(0).env.at("DURE_RANK"), "1");
+  a.print(0, "hello\n");
+  a.send(MessageType::kExited, Exited{.process = 0});
+  b.send(MessageType::kExited, Exited{.process = 0});
+  until([&] { return got(a, MessageType::kStop) && got(b, MessageType::kStop); });
+  // The last words come after the backend has seen the task go.
+  backend.gone("worker-0");
+  backend.gone("worker-1");
+  a.print(0, "last words\n");
+  for (TestAgent* agent : {&a, &b}) {
+    agent->connection->send(static_cast<std::uint8_t>(MessageType::kFinished), "");
+    agent->connection->finish();
+  }
+  until([&] { return outcome.has_value(); });
+  EXPECT_EQ(outcome, Outcome::kSucceeded);
+  EXPECT_THAT(observer.printed, ElementsAre("1/0 hello\n", "1/0 last words\n"));
+  EXPECT_THAT(journal.kinds, ElementsAre("starting", "joined", "joined", "running", "exited",
+                                         "exited", "stopping", "ended", "finished"));
+}
+
+TEST_F(CoordinatorTest, StrangersAreRefused) {
+  start(1);
+  struct Case {
+    std::string task;
+    int generation;
+    std::string secret;
+    std::string why;
+  };
+  for (const Case& c : std::vector<Case>{{"worker-0", 1, "Secret", "wrong secret"},
+                                         {"worker-0", 1, "", "wrong secret"},
+                                         {"worker-0", 0, "secret", "not expected"},
+                                         {"worker-0", 2, "secret", "not expected"},
+                                         {"worker-7", 1, "secret", "not expected"}}) {
+    TestAgent agent(loop, coordinator->port());
+    agent.hello(c.task, c.generation, c.secret);
+    until([&] { return agent.closed; });
+    EXPECT_THAT(agent.types, ElementsAre(MessageType::kRefused));
+    EXPECT_THAT(agent.last, HasSubstr(c.why));
+  }
+  TestAgent garbage(loop, coordinator->port());
+  garbage.connection->send(3, "\x01");
+  until([&] { return garbage.closed; });
+  EXPECT_THAT(journal.kinds, ElementsAre("starting"));
+}
+
+TEST_F(CoordinatorTest, OutputForAProcessThatIsNotItsOwnEndsTheAgent) {
+  start(1);
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStart); });
+  agent.print(1, "I am rank 1\n");
+  until([&] { return agent.closed; });
+  EXPECT_THAT(observer.printed, testing::IsEmpty());
+  EXPECT_THAT(backend.killed, Contains("worker-0"));
+}
+
+TEST_F(CoordinatorTest, WhatTheJournalDidNotTakeIsNotDone) {
+  start(1);
+  journal.full = true;
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStop); });
+  EXPECT_FALSE(got(agent, MessageType::kStart));
+  backend.gone("worker-0");
+  agent.connection->finish();
+  until([&] { return outcome.has_value(); });
+  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_THAT(reason, HasSubstr("No space left on device"));
+}
+
+TEST_F(CoordinatorTest, ALogThatCannotBeWrittenEndsTheRun) {
+  start(1);
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStart); });
+  observer.full = true;
+  agent.print(0, "lost\n");
+  until([&] { return got(agent, MessageType::kStop); });
+  backend.gone("worker-0");
+  agent.connection->finish();
+  until([&] { return outcome.has_value(); });
+  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+}
+
+TEST_F(CoordinatorTest, MetricsAreHandedOnLineByLine) {
+  start(1);
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStart); });
+  agent.connection->send(static_cast<std::uint8_t>(MessageType::kMetric),
+                         encodeChunk(0, "{\"step\":1}\n{\"step\":2}\n"));
+  until([&] { return observer.metrics.size() == 2; });
+  EXPECT_THAT(observer.metrics, ElementsAre("0 {\"step\":1}", "0 {\"step\":2}"));
+}
+
+TEST_F(CoordinatorTest, ACommandGoesToTheTaskItNamesAndItsOutputComesBack) {
+  start(2);
+  TestAgent a(loop, coordinator->port());
+  TestAgent b(loop, coordinator->port());
+  a.hello("worker-0");
+  b.hello("worker-1");
+  until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
+  a.send(MessageType::kExec, Exec{.id = 42, .task = "worker-1", .argv = {"orted"}});
+  until([&] { return got(b, MessageType::kExec); });
+  b.connection->send(static_cast<std::uint8_t>(MessageType::kExecOutput), encodeChunk(84, "hi\n"));
+  b.send(MessageType::kExecExited, ExecExited{.id = 42, .status = {3, 0}});
+  until([&] { return got(a, MessageType::kExecOutput) && got(a, MessageType::kExecExited); });
+  EXPECT_EQ(decode<ExecExited>(a.last)->status.code, 3);
+  a.send(MessageType::kExec, Exec{.id = 43, .task = "worker-9", .argv = {"orted"}});
+  until([&] { return a.last.find("no task worker-9") != std::string::npos; });
+}
+
+TEST_F(CoordinatorTest, ATaskThatCannotBeStartedFailsThePlace) {
+  backend.refusal = {"worker-0"};
+  start(1);
+  until([&] { return outcome.has_value(); });
+  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_THAT(reason, HasSubstr("no room"));
+}
+
+}  // namespace
+}  // namespace dure
