@@ -23,12 +23,30 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// What a process printed so shortly before its end is why it ended.
+constexpr milliseconds kLastWords{1000};
+
 std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
 
 std::int64_t wallClock() {
   return std::chrono::duration_cast<milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+// An interpreter that has just printed a traceback is about to end by itself, and to say with what. Its
+// sockets are closed by then, so those that miss it may fail, and have everybody stopped, before it
+// gets there.
+bool isEnding(RunningProgram& program) {
+  program.readNow();
+  const std::string& tail = program.tail();
+  if (program.silent() > kLastWords ||
+      tail.find("Traceback (most recent call last):") == std::string::npos) {
+    return false;
+  }
+  const std::size_t end = tail.find_last_not_of('\n');
+  const std::size_t line = end == std::string::npos ? end : tail.rfind('\n', end);
+  return line != std::string::npos && tail[line + 1] != ' ';
 }
 
 // A number that no other agent draws.
@@ -331,8 +349,11 @@ void Agent::reap() {
   while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
     for (Ranked& ranked : programs_) {
       if (!ranked.program || ranked.program->pid() != pid || ranked.program->status()) continue;
-      ranked.asked = stopping_;
-      ranked.ended_ms = wallClock();
+      ranked.asked = stopping_ && (!ranked.ending || killing_);
+      // An interpreter complains, then closes its sockets, then takes its time to end: those that
+      // miss it may be quicker.
+      const milliseconds silent = ranked.program->silent();
+      ranked.ended_ms = wallClock() - (silent < kLastWords ? silent.count() : 0);
     }
     eachProgram([&](RunningProgram& program) {
       if (program.pid() == pid && !program.status()) program.ended(decodeWaitStatus(wait_status));
@@ -378,9 +399,16 @@ void Agent::report() {
 }
 
 void Agent::stop(milliseconds grace, int signal) {
+  // What has ended already did so by itself.
+  if (!stopping_) reap();
+  if (finished_) return;
   stopping_ = true;
   if (!started_ || grace.count() <= 0) return killAll();
-  eachProgram([&](RunningProgram& program) { program.signal(signal); });
+  for (Ranked& ranked : programs_) {
+    if (ranked.program) ranked.ending = isEnding(*ranked.program);
+    if (ranked.program && !ranked.ending) ranked.program->signal(signal);
+  }
+  for (const auto& [id, remote] : remotes_) remote->program->signal(signal);
   kill_timer_.expires_after(grace);
   kill_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) killAll();

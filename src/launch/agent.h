@@ -75,7 +75,8 @@ class Agent {
   struct Ranked {
     std::unique_ptr<RunningProgram> program;  // empty: could not be started
     bool reported = false;
-    bool asked = false;  // it had been told to stop when it ended
+    bool ending = false;  // by itself, when everybody was told to stop
+    bool asked = false;   // it had been told to stop when it ended
     std::int64_t ended_ms = 0;
   };
   std::vector<Ranked> programs_;

@@ -1,5 +1,7 @@
 #include "launch/gang.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -52,6 +54,20 @@ std::string tellingLine(const std::string& tail) {
   constexpr std::size_t kLongest = 300;
   if (line.size() > kLongest) line = line.substr(0, kLongest) + "…";
   return line;
+}
+
+// Of several ranks that fail together one is the cause. What kills a rank like a signal that nobody
+// here sent does not follow from another's death; a lost connection mostly does. The smaller, the
+// likelier.
+int likelyCause(const Exited& exit) {
+  for (const int signal : {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+    if (exit.status.signal == signal) return 0;
+  }
+  const std::string line = tellingLine(exit.tail);
+  for (const char* words : {"Connection", "connection", "Broken pipe", "peer"}) {
+    if (line.find(words) != std::string::npos) return 2;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -204,11 +220,11 @@ void Gang::onExited(const ProcessExited& seen) {
   Verdict verdict{
       .kind = seen.exit.error.empty() ? Verdict::Kind::kProgram : Verdict::Kind::kHopeless,
       .reason = failureSentence(whoIs(*task, seen.exit.process), seen.exit, generation_),
-      .at_ms = seen.exit.at_ms};
+      .cause = {likelyCause(seen.exit), seen.exit.at_ms}};
   if (phase_ == Phase::kRunning) {
     stop(std::move(verdict), job_.timeouts.stop);
   } else if (verdict_ && verdict_->kind == Verdict::Kind::kProgram &&
-             verdict.at_ms < verdict_->at_ms) {
+             verdict.cause < verdict_->cause) {
     // The one that failed first is the cause; those that miss it fail after it, but may be heard of
     // before.
     verdict_ = std::move(verdict);

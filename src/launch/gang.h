@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -123,7 +124,8 @@ class Gang {
     enum class Kind { kDone, kProgram, kHopeless, kPlace, kAsked, kDeadline, kFatal };
     Kind kind = Kind::kDone;
     std::string reason;
-    std::int64_t at_ms = 0;  // when the process ended, to find the first among several
+    // The smallest among several is the cause: how likely its kind is one, when it ended.
+    std::pair<int, std::int64_t> cause;
   };
 
   void startGeneration();

@@ -197,10 +197,22 @@ TEST(Gang, TheRankThatFailedFirstIsNamedEvenIfItIsHeardOfLast) {
   Script script(job);
   script.joinAll();
   script.exits("worker-0", 1, "Connection reset by peer", 2000);
-  script.exits("worker-1", 0, "", 1000, 9);
+  script.exits("worker-1", 1, "no data", 1000);
   script.goneAll();
   EXPECT_THAT(script.words[script.words.size() - 2],
-              HasSubstr("rank 1 (worker-1) was killed by SIGKILL in generation 1"));
+              HasSubstr("rank 1 (worker-1) exited with 1 in generation 1, after 41 s: no data"));
+}
+
+TEST(Gang, ARankThatWasKilledIsTheCauseOfTheOthersFailures) {
+  Job job = plainJob(2);
+  job.restarts.limit = 0;
+  Script script(job);
+  script.joinAll();
+  script.exits("worker-0", 1, "Connection reset by peer", 1000);
+  script.exits("worker-1", 0, "", 1001, 9);
+  script.goneAll();
+  EXPECT_THAT(script.words[script.words.size() - 2],
+              HasSubstr("rank 1 (worker-1) was killed by SIGKILL"));
 }
 
 TEST(Gang, AProgramThatCannotBeStartedIsNotTriedAgain) {

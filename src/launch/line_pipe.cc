@@ -83,6 +83,11 @@ void LinePipe::drain() {
   }
 }
 
+void LinePipe::readNow() {
+  int bytes = 0;
+  if (open_ && ioctl(descriptor_.native_handle(), FIONREAD, &bytes) == 0 && bytes > 0) readOnce();
+}
+
 bool LinePipe::empty() {
   int bytes = 0;
   return !open_ || ioctl(descriptor_.native_handle(), FIONREAD, &bytes) != 0 || bytes == 0;

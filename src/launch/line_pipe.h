@@ -26,7 +26,9 @@ class LinePipe : public std::enable_shared_from_this<LinePipe> {
   void start(std::function<bool()> more, std::function<void()> after);
   void resume();
 
-  // Reads what is there without waiting for more, whatever `more` says.
+  // Reads once, if something is there, whatever `more` says.
+  void readNow();
+  // Reads all that is there. Only when nobody writes any more, or it may never end.
   void drain();
   // Nothing is in the pipe now.
   bool empty();

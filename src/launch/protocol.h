@@ -81,7 +81,7 @@ struct Started {
 struct Exited {
   int process = 0;
   ExitStatus status;
-  std::int64_t at_ms = 0;   // wall clock when it was seen
+  std::int64_t at_ms = 0;   // wall clock of its end, or of its last words if those came just before
   std::int64_t ran_ms = 0;  // how long it ran
   bool asked = false;       // it had been told to stop
   std::string error;        // it could not even be started

@@ -118,6 +118,11 @@ bool RunningProgram::settled() {
   return true;
 }
 
+void RunningProgram::readNow() {
+  out_->readNow();
+  err_->readNow();
+}
+
 void RunningProgram::drain() {
   for (const auto& pipe : {out_, err_, metrics_}) {
     if (!pipe) continue;

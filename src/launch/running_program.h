@@ -45,6 +45,8 @@ class RunningProgram {
   const std::optional<ExitStatus>& status() const { return status_; }
   // It has ended and everything it had printed by then was handed on.
   bool settled();
+  // Hands on some of what it has printed and was not read yet.
+  void readNow();
   // Hands on what is left, including what descendants printed that outlived it.
   void drain();
 
