@@ -26,7 +26,8 @@ TimePoint parseTime(const std::string& text) {
   }
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
-  return std::chrono::system_clock::from_time_t(timegm(&parts)) + Duration(millis);
+  const TimePoint time = std::chrono::system_clock::from_time_t(timegm(&parts)) + Duration(millis);
+  return formatTime(time) == text ? time : TimePoint{};
 }
 
 }  // namespace dure

@@ -126,10 +126,18 @@ Result<AppendFile> AppendFile::open(const std::string& path) {
   const auto size = wholeLines(fd.get());
   if (!size) return Error(size.error()).during("open " + path);
   if (ftruncate(fd.get(), *size) != 0) return systemError("truncate " + path);
-  return AppendFile(std::move(fd));
+  return AppendFile(std::move(fd), *size);
 }
 
-Status AppendFile::append(std::string_view bytes) { return writeAll(fd_.get(), bytes); }
+Status AppendFile::append(std::string_view bytes) {
+  auto written = writeAll(fd_.get(), bytes);
+  if (written) {
+    size_ += static_cast<off_t>(bytes.size());
+  } else if (ftruncate(fd_.get(), size_) != 0) {
+    return systemError("take back what was written by half");
+  }
+  return written;
+}
 
 Status AppendFile::sync() {
   if (fdatasync(fd_.get()) != 0) return systemError("sync");

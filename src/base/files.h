@@ -34,19 +34,21 @@ std::vector<std::string> listDirectory(const std::string& path);
 bool fileExists(const std::string& path);
 std::string absolutePath(const std::string& path);
 
-// A file that only grows, line by line. Not thread-safe.
+// A file that only grows, line by line, and has one writer. Not thread-safe.
 class AppendFile {
  public:
   // Creates the file if need be. A half-written last line, left by a crash, is cut off first.
   static Result<AppendFile> open(const std::string& path);
 
-  // Hands the bytes to the system in one go; `sync` also waits until they are on the disk.
+  // Hands the bytes to the system, all or none of them; `sync` also waits until they are on the
+  // disk.
   Status append(std::string_view bytes);
   Status sync();
 
  private:
-  explicit AppendFile(Fd fd) : fd_(std::move(fd)) {}
+  AppendFile(Fd fd, off_t size) : fd_(std::move(fd)), size_(size) {}
   Fd fd_;
+  off_t size_;
 };
 
 // Held by the one process that is in charge of something, and freed by the system when that

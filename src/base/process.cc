@@ -58,9 +58,13 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
     if (getppid() != parent) _exit(127);
   }
   if (options.new_session ? setsid() < 0 : setpgid(0, 0) != 0) fail("setsid");
-  const int wanted[] = {options.in, options.out, options.err};
+  int wanted[] = {options.in, options.out, options.err};
+  // Out of the way first: they may stand in each other's places, or in their own, marked to close.
+  for (int& fd : wanted) {
+    if (fd >= 0 && fd < 3 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0) fail("dup");
+  }
   for (int target = 0; target < 3; ++target) {
-    if (wanted[target] >= 0 && dup2(wanted[target], target) < 0) fail("dup2");
+    if (wanted[target] >= 0 && dup2(wanted[target], target) < 0) fail("dup");
   }
   if (options.network >= 0 && setns(options.network, CLONE_NEWNET) != 0) fail("enter network");
   if (!options.workdir.empty() && chdir(options.workdir.c_str()) != 0) fail("chdir");
@@ -173,10 +177,15 @@ Status adoptOrphans() {
 }
 
 std::vector<pid_t> childProcesses() {
-  std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
   std::vector<pid_t> children;
-  for (pid_t pid = 0; list >> pid;) children.push_back(pid);
-  return list.is_open() ? children : processTree()[getpid()];
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end;
+       it.increment(error)) {
+    std::ifstream list(it->path() / "children");
+    if (!list.is_open()) return processTree()[getpid()];
+    for (pid_t pid = 0; list >> pid;) children.push_back(pid);
+  }
+  return children;
 }
 
 void killTrees(const std::vector<pid_t>& roots) {

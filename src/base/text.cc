@@ -136,7 +136,8 @@ std::string formatDuration(Duration duration) {
 }
 
 std::string describeDuration(Duration duration) {
-  const std::int64_t millis = duration.count();
+  // A clock that was set back must not make a sentence odd.
+  const std::int64_t millis = std::max<std::int64_t>(0, duration.count());
   const std::int64_t seconds = millis / 1000;
   if (millis < 10000) return fmt::format("{:.2g} s", static_cast<double>(millis) / 1e3);
   if (seconds < 60) return fmt::format("{} s", seconds);
@@ -146,11 +147,17 @@ std::string describeDuration(Duration duration) {
 }
 
 std::optional<std::int64_t> parseBytes(std::string_view text) {
+  const std::string_view given = text;
   const auto number = takeNumber(text);
   if (!number) return std::nullopt;
   const auto* unit = std::find_if(kByteUnits.begin(), kByteUnits.end(),
                                   [&](const Unit& u) { return u.name == text; });
   if (unit == kByteUnits.end()) return std::nullopt;
+  std::int64_t whole = 0;
+  if (unit->scale == 1 && std::from_chars(given.data(), given.data() + given.size(), whole).ptr ==
+                              given.data() + given.size()) {
+    return whole;
+  }
   const double bytes = *number * unit->scale;
   if (bytes > 9e18) return std::nullopt;
   return static_cast<std::int64_t>(bytes);

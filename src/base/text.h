@@ -13,7 +13,7 @@ namespace dure {
 // "250ms", "30s", "5m", "1h30m", "2d", or a plain number of seconds. Nothing for anything else,
 // negative numbers included.
 std::optional<Duration> parseDuration(std::string_view text);
-// The shortest text that parseDuration turns back into the same duration.
+// A text that parseDuration turns back into the same duration: "1m30s".
 std::string formatDuration(Duration duration);
 // For people, in at most two units: "41 s", "3 m 20 s", "2 h 5 m", "0.35 s".
 std::string describeDuration(Duration duration);

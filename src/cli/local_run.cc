@@ -56,7 +56,9 @@ class LocalRun {
         run_(std::move(run)),
         before_(std::move(before)),
         view_(context.out, context.err, clock_, TerminalView::detect()),
-        backend_(loop_, backendOptions(store, run_.paths)) {}
+        backend_(loop_, backendOptions(store, run_.paths)) {
+    signals_.add(SIGQUIT);
+  }
 
   int execute() {
     const auto begun = begin();
@@ -71,7 +73,6 @@ class LocalRun {
       }
       return kPlaceFailed;
     }
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) signals_.add(number);
     waitForSignals();
     redraw();
     loop_.run();
@@ -145,7 +146,7 @@ class LocalRun {
   SystemClock clock_;
   const TimePoint began_ = clock_.now();
   asio::io_context loop_{1};
-  asio::signal_set signals_{loop_};
+  asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   asio::steady_timer timer_{loop_};
   TerminalView view_;
   LocalBackend backend_;

@@ -31,12 +31,13 @@ void psCommand(Context& context, bool json) {
   std::vector<std::vector<std::string>> rows{
       {"RUN", "STATUS", "WORKERS", "GENERATION", "STEP", "AGE", "WHY"}};
   for (const RunView& run : runs) {
+    const bool dated = run.state.created != TimePoint{};
     const auto age = std::chrono::duration_cast<Duration>(SystemClock().now() - run.state.created);
     std::string why = run.state.reason;
     if (run.status == "lost") why = "its dure process died: dure run --resume " + run.id.text();
     rows.push_back({run.id.text(), run.status, std::to_string(run.state.workers),
                     std::to_string(run.state.generation), run.step ? std::to_string(*run.step) : "",
-                    describeDuration(age), why});
+                    dated ? describeDuration(age) : "-", why});
   }
   context.out << formatTable(rows);
 }

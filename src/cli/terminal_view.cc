@@ -127,7 +127,7 @@ Status TerminalView::output(int, int rank, std::string_view lines) {
 
 Status TerminalView::metric(int, int, std::string_view line) {
   const auto report = nlohmann::json::parse(line, nullptr, false);
-  if (report.is_object() && report.contains("step") && report["step"].is_number()) {
+  if (report.is_object() && report.contains("step") && report["step"].is_number_integer()) {
     step_ = std::max(step_, report["step"].get<std::int64_t>());
   }
   return {};

@@ -34,9 +34,9 @@ std::int64_t wallClock() {
       .count();
 }
 
-// An interpreter that has just printed a traceback is about to end by itself, and to say with what. Its
-// sockets are closed by then, so those that miss it may fail, and have everybody stopped, before it
-// gets there.
+// An interpreter that has just printed a traceback is about to end by itself, and to say with what.
+// Its sockets are closed by then, so those that miss it may fail, and have everybody stopped,
+// before it gets there.
 bool isEnding(RunningProgram& program) {
   program.readNow();
   const std::string& tail = program.tail();
@@ -115,7 +115,8 @@ int Agent::run(std::ostream& errors) {
   // Until now whoever started us took us along when it died. From now on the end of the
   // connection tells of its death, and there may be programs to end first.
   const pid_t parent = getppid();
-  prctl(PR_SET_PDEATHSIG, 0);
+  // (Frozen, we would not see it end: so let its death thaw us.)
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
   if (getppid() != parent) return 3;
   loop_.run();
   if (!complaint_.empty()) errors << "dure-agent: " << options_.task << ": " << complaint_ << "\n";

@@ -48,6 +48,7 @@ Coordinator::Coordinator(asio::io_context& loop, const Clock& clock, Backend& ba
       options_(std::move(options)),
       gang_(options_.job, options_.before),
       acceptor_(loop),
+      accept_again_(loop),
       timer_(loop) {}
 
 Coordinator::~Coordinator() {
@@ -99,29 +100,38 @@ void Coordinator::accept() {
   acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
     if (!error) {
-      auto agent = std::make_shared<Agent>();
-      agent->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
-      agent->connection->setLimit(kGreetingLimit);
-      agent->patience = std::make_unique<asio::steady_timer>(loop_, kGreetingPatience);
-      agent->patience->async_wait(
-          [connection = agent->connection](const boost::system::error_code& cancelled) {
-            if (!cancelled) connection->close();
-          });
-      agent->connection->start({
-          .frame =
-              [this, agent](const Frame& frame) {
-                agent->task.empty() ? greet(agent, frame) : receive(*agent, frame);
-              },
-          .closed = [this, agent](const std::string& why) { disconnected(*agent, why); },
-          .drained = nullptr,
-      });
+      listenTo(std::move(socket));
+      return accept();
     }
-    accept();
+    // No descriptors left, most likely: at once it would be no better.
+    accept_again_.expires_after(kTick);
+    accept_again_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) accept();
+    });
+  });
+}
+
+void Coordinator::listenTo(tcp::socket socket) {
+  auto agent = std::make_shared<Agent>();
+  agent->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+  agent->connection->setLimit(kGreetingLimit);
+  agent->patience = std::make_unique<asio::steady_timer>(loop_, kGreetingPatience);
+  agent->patience->async_wait(
+      [connection = agent->connection](const boost::system::error_code& cancelled) {
+        if (!cancelled) connection->close();
+      });
+  agent->connection->start({
+      .frame =
+          [this, agent](const Frame& frame) {
+            agent->task.empty() ? greet(agent, frame) : receive(*agent, frame);
+          },
+      .closed = [this, agent](const std::string& why) { disconnected(*agent, why); },
+      .drained = nullptr,
   });
 }
 
 void Coordinator::refuse(Agent& agent, const std::string& why) {
-  agent.patience->cancel();
+  // The patience goes on: it closes the connection if the other side does not.
   agent.send(MessageType::kRefused, Refused{why});
   agent.connection->finish();
 }
@@ -297,6 +307,7 @@ void Coordinator::perform(const Action& action) {
   if (const auto* kill = std::get_if<KillTask>(&action)) return backend_.kill(kill->task);
   const auto& finish = std::get<Finish>(action);
   timer_.cancel();
+  accept_again_.cancel();
   boost::system::error_code ignored;
   acceptor_.close(ignored);
   store_server_.reset();

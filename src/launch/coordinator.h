@@ -59,6 +59,7 @@ class Coordinator {
   struct Agent;
 
   void accept();
+  void listenTo(asio::ip::tcp::socket socket);
   void greet(const std::shared_ptr<Agent>& agent, const Frame& frame);
   void receive(Agent& agent, const Frame& frame);
   Status keepOutput(int generation, int rank, std::string_view lines);
@@ -84,6 +85,7 @@ class Coordinator {
 
   Gang gang_;
   asio::ip::tcp::acceptor acceptor_;
+  asio::steady_timer accept_again_;
   asio::steady_timer timer_;
   std::map<std::string, std::shared_ptr<Agent>> agents_;  // of this generation, by task
   std::map<std::int64_t, std::pair<std::string, std::string>> execs_;  // id: from task, to task

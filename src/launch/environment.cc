@@ -57,8 +57,10 @@ void addDure(Environment& env, const Job& job, const Site& site, const Task& tas
     env["DURE_LOCAL_WORLD_SIZE"] = text(place.local_world);
     env["DURE_METRICS"] = fmt::format("{}/metrics-{}", env["DURE_TASK_DIR"], place.local_rank);
   }
-  if (!job.checkpoint.path.empty()) env["DURE_CHECKPOINT"] = job.checkpoint.path;
-  if (!job.output.empty()) env["DURE_OUTPUT"] = job.output;
+  // Whole, so that a program may change its directory.
+  const std::filesystem::path start(site.workdir);
+  if (!job.checkpoint.path.empty()) env["DURE_CHECKPOINT"] = start / job.checkpoint.path;
+  if (!job.output.empty()) env["DURE_OUTPUT"] = start / job.output;
   const auto gpus = site.gpus.find(task.name());
   if (gpus != site.gpus.end()) env["CUDA_VISIBLE_DEVICES"] = gpus->second;
 }

@@ -185,6 +185,15 @@ TEST(Environment, WhatTheJobSaysWins) {
   EXPECT_THAT(env, Contains(Pair("COLOUR", "blue")));
 }
 
+TEST(Environment, PathsAreWholeSoThatAProgramMayChangeItsDirectory) {
+  Job job = makeJob(Strategy::kPlain, 1);
+  job.checkpoint.path = "out/checkpoints";
+  job.output = "/models/m.h5";
+  const Environment env = environment(job, "worker-0");
+  EXPECT_THAT(env, Contains(Pair("DURE_CHECKPOINT", "/work/out/checkpoints")));
+  EXPECT_THAT(env, Contains(Pair("DURE_OUTPUT", "/models/m.h5")));
+}
+
 TEST(Roster, RanksGoThroughChiefWorkersServersAndEvaluator) {
   Job job = makeJob(Strategy::kPlain, 2, 2);
   job.roles = {.chief = 1, .ps = 1, .evaluator = 1};

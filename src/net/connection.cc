@@ -28,7 +28,6 @@ std::string addressText(const asio::generic::stream_protocol::endpoint& endpoint
 
 void Connection::start(Handlers handlers) {
   handlers_ = std::move(handlers);
-  started_ = true;
   boost::system::error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   incoming_.resize(kReadSize);
@@ -89,7 +88,7 @@ void Connection::write() {
         if (!self->outgoing_.empty()) {
           self->write();
         } else if (self->finishing_) {
-          return self->close();
+          return self->endSending();
         }
         if (self->finishing_) return;
         const bool is_low = self->queued_ <= kHighWater / 2;
@@ -107,7 +106,15 @@ void Connection::fail(const std::string& why) {
 void Connection::finish() {
   if (closed_) return;
   finishing_ = true;
-  if (writing_.empty() && outgoing_.empty()) close();
+  if (writing_.empty() && outgoing_.empty()) endSending();
+}
+
+// Closing a socket while something unread is in it makes the system drop what the peer has not
+// taken yet. So we only say that there is no more, and read on until the peer has closed too.
+void Connection::endSending() {
+  boost::system::error_code error;
+  socket_.shutdown(Socket::shutdown_send, error);
+  if (error) close();
 }
 
 void Connection::close() {

@@ -41,7 +41,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string localAddress() const;
   std::string peerAddress() const;
 
-  // Sends what is queued, then closes. No handler is called any more.
+  // Sends what is queued, and closes when the peer has taken it and closed its own side. No handler
+  // is called any more. A peer that does not close keeps the connection open: see to that with
+  // close().
   void finish();
   // Closes now; what is queued is dropped. No handler is called any more.
   void close();
@@ -49,6 +51,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   void read();
   void write();
+  void endSending();
   void fail(const std::string& why);
 
   Socket socket_;
@@ -58,7 +61,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<std::string> outgoing_;
   std::string writing_;
   std::size_t queued_ = 0;
-  bool started_ = false;
   bool closed_ = false;
   bool finishing_ = false;
 };

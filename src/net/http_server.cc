@@ -1,5 +1,6 @@
 #include "net/http_server.h"
 
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
@@ -18,7 +19,7 @@ constexpr auto kPatience = std::chrono::seconds(30);
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, std::shared_ptr<const HttpServer::Handler> handler)
+  Session(tcp::socket socket, std::weak_ptr<const HttpServer::Handler> handler)
       : stream_(std::move(socket)), handler_(std::move(handler)) {}
 
   void read() {
@@ -33,10 +34,13 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   void answer() {
+    const auto handler = handler_.lock();
+    // The server is gone, and with it what the handler would call.
+    if (!handler) return;
     const auto& request = parser_->get();
-    HttpReply reply = (*handler_)({.method = std::string(request.method_string()),
-                                   .path = std::string(request.target()),
-                                   .body = request.body()});
+    HttpReply reply = (*handler)({.method = std::string(request.method_string()),
+                                  .path = std::string(request.target()),
+                                  .body = request.body()});
     response_ = {};
     response_.version(request.version());
     response_.result(static_cast<unsigned>(reply.status));
@@ -51,7 +55,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   beast::tcp_stream stream_;
-  std::shared_ptr<const HttpServer::Handler> handler_;
+  std::weak_ptr<const HttpServer::Handler> handler_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
@@ -61,24 +65,37 @@ class Session : public std::enable_shared_from_this<Session> {
 
 struct HttpServer::State : std::enable_shared_from_this<State> {
   State(asio::io_context& loop, Handler h)
-      : acceptor(loop), handler(std::make_shared<const Handler>(std::move(h))) {}
+      : acceptor(loop), again(loop), handler(std::make_shared<const Handler>(std::move(h))) {}
 
   void accept() {
     acceptor.async_accept(
         [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
           if (error == asio::error::operation_aborted || !self->acceptor.is_open()) return;
-          if (!error) std::make_shared<Session>(std::move(socket), self->handler)->read();
+          if (error) return self->acceptLater();
+          std::make_shared<Session>(std::move(socket), self->handler)->read();
           self->accept();
         });
   }
 
+  // No descriptors left, most likely: at once it would be no better.
+  void acceptLater() {
+    again.expires_after(std::chrono::milliseconds(100));
+    again.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error && self->acceptor.is_open()) self->accept();
+    });
+  }
+
   tcp::acceptor acceptor;
+  asio::steady_timer again;
   std::shared_ptr<const Handler> handler;
 };
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& loop,
                                                        const std::string& address, int port,
                                                        Handler handler) {
+  if (port < 0 || port > 65535) {
+    return Error(Code::kInvalid, "there is no port " + std::to_string(port));
+  }
   auto state = std::make_shared<State>(loop, std::move(handler));
   try {
     const tcp::endpoint endpoint(asio::ip::make_address(address),
@@ -98,6 +115,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(asio::io_context& loop,
 HttpServer::~HttpServer() {
   boost::system::error_code ignored;
   state_->acceptor.close(ignored);
+  state_->again.cancel();
+  state_->handler.reset();
 }
 
 int HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }

@@ -23,8 +23,9 @@ struct HttpReply {
   std::string body;
 };
 
-// Answers HTTP/1.1 requests from the loop's thread. Connections are kept alive; a request above a
-// megabyte, or one that takes longer than half a minute to arrive, ends its connection.
+// Answers HTTP/1.1 requests from the loop's thread, until it is destroyed. Connections are kept
+// alive; a request above a megabyte, or one that takes longer than half a minute to arrive, ends
+// its connection.
 class HttpServer {
  public:
   using Handler = std::function<HttpReply(const HttpRequest&)>;
@@ -39,7 +40,7 @@ class HttpServer {
  private:
   struct State;
   explicit HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  // Shared with the operations under way, which outlive the server by one turn of the loop.
+  // Shared with the operations under way, which may outlive the server but call nobody then.
   std::shared_ptr<State> state_;
 };
 

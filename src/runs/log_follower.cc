@@ -55,13 +55,13 @@ void LogFollower::poll(bool last, const Lines& lines) {
 
 void LogFollower::pollFile(int generation, int rank, bool last, const Lines& lines) {
   File& file = files_[{generation, rank}];
-  if (!file.fd) {
-    file.fd.reset(open(paths_.log(generation, rank).c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.fd) return;
-  }
+  // Opened anew each time: there may be more logs than descriptors.
+  const Fd fd(open(paths_.log(generation, rank).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return;
   char block[65536];
   ssize_t got = 0;
-  while ((got = read(file.fd.get(), block, sizeof block)) > 0) {
+  while ((got = pread(fd.get(), block, sizeof block, file.offset)) > 0) {
+    file.offset += got;
     file.rest.append(block, static_cast<std::size_t>(got));
     const std::size_t end = file.rest.rfind('\n');
     if (end == std::string::npos) continue;

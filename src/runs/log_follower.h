@@ -1,12 +1,13 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/fd.h"
 #include "runs/run_store.h"
 
 namespace dure {
@@ -31,7 +32,7 @@ class LogFollower {
 
  private:
   struct File {
-    Fd fd;
+    off_t offset = 0;
     std::string rest;
   };
   void pollFile(int generation, int rank, bool last, const Lines& lines);

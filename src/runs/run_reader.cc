@@ -47,8 +47,10 @@ std::optional<std::int64_t> lastStep(const std::string& path) {
   std::optional<std::int64_t> step;
   for (const std::string& line : split(tail, '\n')) {
     const auto report = nlohmann::json::parse(line, nullptr, false);
-    if (!report.is_object() || !report.contains("step") || !report["step"].is_number()) continue;
-    step = std::max(step.value_or(0), report["step"].get<std::int64_t>());
+    if (!report.is_object() || !report.contains("step")) continue;
+    if (!report["step"].is_number_integer()) continue;
+    const auto reported = report["step"].get<std::int64_t>();
+    step = std::max(step.value_or(reported), reported);
   }
   return step;
 }

@@ -19,8 +19,8 @@ struct RunView {
   std::vector<Entry> entries;
   RunState state;
   std::optional<pid_t> coordinator;
-  // "starting", "running", "stopping", "waiting", "succeeded", "failed", "stopped", or "lost": it
-  // had not ended and nobody is in charge of it.
+  // "starting", "running", "stopping", "waiting", "succeeded", "failed", "stopped", "place failed",
+  // or "lost": it had not ended and nobody is in charge of it.
   std::string status;
   std::optional<std::int64_t> step;  // the highest that a rank has reported
 };

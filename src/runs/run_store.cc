@@ -113,7 +113,10 @@ Result<OwnedRun> RunStore::create(const Job& job) {
 
 Result<OwnedRun> RunStore::take(const RunId& id) {
   auto lock = FileLock::acquire(paths(id).lock());
-  if (!lock) return Error(lock.error()).during(id.text() + " is still running");
+  if (!lock && lock.error().code() == Code::kExists) {
+    return Error(lock.error()).during(id.text() + " is still running");
+  }
+  if (!lock) return std::move(lock).error();
   auto secret = readFile(paths(id).secret(), kSecretLimit);
   if (!secret) return std::move(secret).error();
   return OwnedRun{id, paths(id), *std::move(secret), *std::move(lock)};

@@ -64,7 +64,7 @@ class RunStore {
 
   // "train" is the newest run of that name, "train.2" the second. NotFound, with a suggestion.
   Result<RunId> find(const std::string& text) const;
-  // Oldest first.
+  // By name, then by number.
   std::vector<RunId> list() const;
   Status remove(const RunId& id);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +27,9 @@ Status findCommand(const Job& job) {
   if (job.strategy == Strategy::kNative) {
     return Error(Code::kUnavailable, "native training needs dure-trainer, which is not installed");
   }
-  if (!fileExists(job.program.workdir)) {
-    return Error(Code::kInvalid, "program.workdir: " + job.program.workdir + " does not exist");
+  struct stat info {};
+  if (stat(job.program.workdir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return Error(Code::kInvalid, "program.workdir: no directory " + job.program.workdir);
   }
   std::vector<std::string> environment = currentEnvironment();
   const auto path = job.env.find("PATH");
@@ -36,8 +38,13 @@ Status findCommand(const Job& job) {
   auto found = findProgram(program, environment);
   if (!found) return Error(Code::kInvalid, "program.command: " + found.error().message());
   if (found->front() != '/') *found = job.program.workdir + "/" + *found;
-  if (access(found->c_str(), X_OK) == 0) return {};
-  return Error(Code::kInvalid, "program.command: " + systemError(program).message());
+  if (access(found->c_str(), X_OK) != 0) {
+    return Error(Code::kInvalid, "program.command: " + systemError(program).message());
+  }
+  if (stat(found->c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return Error(Code::kInvalid, "program.command: " + program + " is not a program");
+  }
+  return {};
 }
 
 }  // namespace
@@ -48,7 +55,7 @@ LocalBackend::LocalBackend(asio::io_context& loop, Options options)
 Result<Site> LocalBackend::survey(const Job& job) {
   if (auto found = findCommand(job); !found) return std::move(found).error();
   if (access(options_.agent.c_str(), X_OK) != 0) {
-    return systemError("the agent " + options_.agent);
+    return Error(Code::kUnavailable, systemError("the agent " + options_.agent).message());
   }
   const int count = portsNeeded(job);
   int port = ports_.first != 0 ? ports_.first : job.port;
@@ -56,6 +63,12 @@ Result<Site> LocalBackend::survey(const Job& job) {
     auto range = findPorts(options_.ports, job.name, count, false);
     if (!range) return std::move(range).error();
     port = range->first;
+  }
+  if (port + count - 1 > 65535) {
+    return Error(Code::kInvalid,
+                 fmt::format("port: {} ports are needed from {} on, and there are none "
+                             "above 65535",
+                             count, port));
   }
   Site site;
   site.address = job.local.networks.empty() ? kLoopback : job.local.address;
@@ -77,18 +90,19 @@ Result<Site> LocalBackend::survey(const Job& job) {
   }
   networks_.clear();
   const Roster roster = makeRoster(job, job.workers.max);
+  int first_gpu = 0;
   for (std::size_t i = 0; i < roster.tasks.size(); ++i) {
     const std::string name = roster.tasks[i].name();
     site.tasks[name] = {
         .address = addresses.empty() ? kLoopback : addresses[i % addresses.size()].address,
         .port = port + static_cast<int>(i)};
     if (!addresses.empty()) networks_[name] = job.local.networks[i % addresses.size()];
-    if (job.resources.gpus == 0) continue;
+    if (job.resources.gpus == 0 || roster.tasks[i].role == Role::kLauncher) continue;
     std::string gpus;
     for (int gpu = 0; gpu < job.resources.gpus; ++gpu) {
-      gpus +=
-          fmt::format("{}{}", gpu == 0 ? "" : ",", static_cast<int>(i) * job.resources.gpus + gpu);
+      gpus += fmt::format("{}{}", gpu == 0 ? "" : ",", first_gpu + gpu);
     }
+    first_gpu += job.resources.gpus;
     site.gpus[name] = gpus;
   }
   // After the last of the tasks' own.

@@ -1,0 +1,53 @@
+# make build, make test, make demo, make bench, make install PREFIX=/usr/local, …; see make help.
+PREFIX ?= /usr/local
+DESTDIR ?=
+SOURCES = $(shell find apps src tests -name '*.cc' -o -name '*.h')
+
+.PHONY: build help test check demo bench install clean format tidy
+.DEFAULT_GOAL := build
+
+build: ## build/dure and build/dure-agent (installs missing packages first)
+	@tools/setup
+	@cmake --preset release --log-level=NOTICE
+	@ninja -C build
+
+test: ## every test; installs what they need
+	@tools/setup --test
+	@tools/run-tests
+
+check: build ## the quick tests only: layers, registration, format, unit tests
+	@tools/setup --test
+	@tools/run-tests --quick
+
+demo: ## train on two local workers, with live output
+	@tools/setup --demo
+	@$(MAKE) --no-print-directory build
+	@rm -rf build/demo
+	@PATH="/usr/bin:$$PATH" build/dure run examples/ddp.yaml --set checkpoint.path=$(CURDIR)/build/demo
+
+bench: ## dure beside torchrun; fails if a goal is missed
+	@tools/setup --test
+	@$(MAKE) --no-print-directory build
+	@bench/launch
+
+install: build ## into PREFIX=/usr/local; DESTDIR is put in front
+	install -D -m 755 build/dure $(DESTDIR)$(PREFIX)/bin/dure
+	install -D -m 755 build/dure-agent $(DESTDIR)$(PREFIX)/bin/dure-agent
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	build/dure completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dure
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	build/dure completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_dure
+	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	build/dure completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/dure.fish
+
+format: ## clang-format over every C++ file
+	clang-format -i $(SOURCES)
+
+tidy: build ## clang-tidy over every C++ file
+	clang-tidy -p build --quiet $(filter %.cc,$(shell find apps src -name '*.cc'))
+
+clean: ## removes what was built
+	rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18

@@ -1,0 +1,202 @@
+#include "cli/terminal_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace dure::cli {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kClear = "\r\x1b[K";
+
+class TerminalViews : public testing::Test {
+ protected:
+  TerminalView& view(TerminalView::Options options = {}) {
+    return view_.emplace(out_, err_, clock_, options);
+  }
+  // What has been written to standard error since the last call.
+  std::string said() {
+    std::string text = err_.str();
+    err_.str("");
+    return text;
+  }
+  std::string shown(std::string_view lines) {
+    out_.str("");
+    EXPECT_TRUE(view_->output(1, 0, lines));
+    return out_.str();
+  }
+  static Gang gangOf(int workers) {
+    Job job;
+    job.name = "train";
+    job.workers = {.min = workers, .max = workers};
+    job.program.command = {"true"};
+    return Gang(job, {});
+  }
+  static Entry make(EntryKind kind, int generation) {
+    Entry entry{.kind = kind};
+    entry.generation = generation;
+    return entry;
+  }
+  static Entry ended(int generation, const std::string& reason) {
+    Entry entry = make(EntryKind::kEnded, generation);
+    entry.reason = reason;
+    return entry;
+  }
+
+  FakeClock clock_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  std::optional<TerminalView> view_;
+};
+
+TEST_F(TerminalViews, EveryLineHasItsRankInFront) {
+  EXPECT_TRUE(view().output(1, 3, "one\ntwo\n"));
+  EXPECT_TRUE(view_->output(1, 12, "\n"));
+  EXPECT_EQ(out_.str(), "[3] one\n[3] two\n[12] \n");
+  EXPECT_EQ(said(), "");
+}
+
+TEST_F(TerminalViews, RanksHaveColoursOfTheirOwn) {
+  view({.colour = true});
+  EXPECT_TRUE(view_->output(1, 0, "a\n"));
+  EXPECT_TRUE(view_->output(1, 1, "b\n"));
+  EXPECT_EQ(out_.str(), "\x1b[36m[0]\x1b[0m a\n\x1b[33m[1]\x1b[0m b\n");
+  EXPECT_TRUE(view_->output(1, 1000, "c\n")) << "there are more ranks than colours";
+  EXPECT_THAT(out_.str(), HasSubstr("[1000]"));
+}
+
+TEST_F(TerminalViews, AProgressBarBecomesLines) {
+  view();
+  EXPECT_EQ(shown("10%\r20%\r30%\n"), "[0] 10%\n[0] 20%\n[0] 30%\n");
+  EXPECT_EQ(shown("dos\r\nline\r\n"), "[0] dos\n[0] line\n");
+  EXPECT_EQ(shown("a\r\n\r\nb\n"), "[0] a\n[0] \n[0] b\n");
+  EXPECT_EQ(shown("end\r"), "[0] end\n");
+  EXPECT_EQ(shown("no end"), "[0] no end\n");
+  EXPECT_EQ(shown(""), "");
+}
+
+TEST_F(TerminalViews, WhenNobodyReadsOurOutputTheRunGoesOn) {
+  view();
+  out_.setstate(std::ios::badbit);
+  EXPECT_TRUE(view_->output(1, 0, "a\n"));
+}
+
+TEST_F(TerminalViews, WithoutATerminalThereIsNoStatusLine) {
+  view().tick(gangOf(2));
+  EXPECT_EQ(said(), "");
+}
+
+TEST_F(TerminalViews, TheStatusLineTellsPhaseTasksAndTime) {
+  view({.status_line = true});
+  Gang gang = gangOf(2);
+  static_cast<void>(gang.begin(clock_.now()));
+  view_->tick(gang);
+  EXPECT_EQ(said(), std::string(kClear) + "starting · 0 of 2 tasks up · 0 s");
+  clock_.advance(Duration(400));
+  view_->tick(gang);
+  EXPECT_EQ(said(), "") << "what has not changed is not drawn again";
+  static_cast<void>(gang.handle(TaskJoined{.task = "worker-0"}, clock_.now()));
+  clock_.advance(Duration(41'000));
+  view_->tick(gang);
+  EXPECT_EQ(said(), std::string(kClear) + "starting · 1 of 2 tasks up · 41 s");
+}
+
+TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {
+  view({.status_line = true});
+  for (const char* line : {"{\"step\": 7}", "{\"step\": 5}", "{\"step\": \"x\"}", "noise", "[]"}) {
+    EXPECT_TRUE(view_->metric(1, 0, line));
+  }
+  view_->tick(gangOf(1));
+  EXPECT_THAT(said(), testing::EndsWith(" · step 7"));
+  view_->entry(make(EntryKind::kStarting, 2));
+  view_->tick(gangOf(1));
+  EXPECT_THAT(said(), testing::EndsWith(" · 1 restart"));
+  view_->entry(make(EntryKind::kStarting, 3));
+  view_->tick(gangOf(1));
+  EXPECT_THAT(said(), testing::EndsWith(" · 2 restarts"));
+}
+
+TEST_F(TerminalViews, TheStatusLineIsClearedForOutputAndDrawnAgain) {
+  view({.status_line = true});
+  view_->tick(gangOf(1));
+  const std::string status = said();
+  EXPECT_EQ(shown("a\n"), "[0] a\n");
+  EXPECT_EQ(said(), kClear + status);
+  view_->say("hello");
+  EXPECT_EQ(said(), kClear + ("dure: hello\n" + status));
+  view_.reset();
+  EXPECT_EQ(said(), kClear) << "nothing is left of it at the end";
+}
+
+TEST_F(TerminalViews, OutputIsWrittenWhileNoStatusLineIsThere) {
+  // One stream for both, as a terminal is.
+  std::ostringstream terminal;
+  TerminalView view(terminal, terminal, clock_, {.status_line = true});
+  view.tick(gangOf(1));
+  const std::string status = terminal.str();
+  EXPECT_TRUE(view.output(1, 0, "a\n"));
+  EXPECT_EQ(terminal.str(), status + kClear + "[0] a\n" + status);
+}
+
+TEST_F(TerminalViews, TheStatusLineFitsTheTerminal) {
+  for (int width = 1; width < 80; ++width) {
+    view({.status_line = true, .width = width});
+    view_->tick(gangOf(2));
+    const std::string line = said().substr(4);
+    EXPECT_FALSE(findInvalidUtf8(line)) << width;
+    std::size_t characters = 0;
+    for (const char c : line) characters += (static_cast<unsigned char>(c) & 0xC0u) != 0x80 ? 1 : 0;
+    EXPECT_LE(static_cast<int>(characters), std::max(20, width - 1)) << width;
+    view_.reset();
+    said();
+  }
+}
+
+TEST_F(TerminalViews, ARestartIsOneSentenceWithTheReason) {
+  view();
+  view_->entry(make(EntryKind::kStarting, 1));
+  EXPECT_EQ(said(), "") << "the first start goes without saying";
+  view_->entry(ended(1, "rank 1 (worker-1) exited with 3"));
+  EXPECT_EQ(said(), "") << "until it is known what follows";
+  view_->entry(make(EntryKind::kStarting, 2));
+  EXPECT_EQ(said(), "dure: rank 1 (worker-1) exited with 3; generation 2 follows\n");
+}
+
+TEST_F(TerminalViews, ARestartAfterAWaitSaysHowLong) {
+  view();
+  view_->entry(ended(1, "rank 0 was killed by SIGKILL"));
+  Entry waiting = make(EntryKind::kWaiting, 1);
+  waiting.delay = Duration(200);
+  view_->entry(waiting);
+  EXPECT_EQ(said(), "dure: rank 0 was killed by SIGKILL; generation 2 follows in 0.2 s\n");
+  view_->entry(make(EntryKind::kStarting, 2));
+  EXPECT_EQ(said(), "") << "it is told once";
+}
+
+TEST_F(TerminalViews, SilentRanksAndASmallerGangAreTold) {
+  view();
+  Entry silent = make(EntryKind::kSilent, 1);
+  silent.task = "worker-1";
+  silent.rank = 1;
+  silent.reason = "nothing for 30 s";
+  view_->entry(silent);
+  EXPECT_THAT(said(), HasSubstr("rank 1 (worker-1) is silent: nothing for 30 s"));
+  Entry resized = make(EntryKind::kResized, 1);
+  resized.workers = 3;
+  resized.reason = "worker-3 did not come back";
+  view_->entry(resized);
+  EXPECT_THAT(said(), HasSubstr("goes on with 3 workers: worker-3 did not come back"));
+  view_->entry(make(EntryKind::kJoined, 1));
+  view_->entry(make(EntryKind::kRunning, 1));
+  EXPECT_EQ(said(), "") << "what goes well goes without saying";
+}
+
+}  // namespace
+}  // namespace dure::cli

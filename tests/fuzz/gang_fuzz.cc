@@ -1,0 +1,180 @@
+// Whatever is seen, in whatever order and at whatever time, the decisions about a run keep their
+// promises: no generation starts before all of the one before is gone, the run ends once, the
+// workers stay within their bounds, and no more failures are forgiven than were to be.
+
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launch/gang.h"
+
+namespace {
+
+using namespace dure;
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::cerr << "broken: " << what << "\n";
+  std::abort();
+}
+
+// A job of any shape that the rules speak about.
+Job makeJob(FuzzedDataProvider& in) {
+  Job job;
+  job.name = "fuzz";
+  job.program.command = {"true"};
+  job.strategy = in.PickValueInArray({Strategy::kPlain, Strategy::kTorch, Strategy::kMpi});
+  job.workers.min = in.ConsumeIntegralInRange(1, 3);
+  job.workers.max = in.ConsumeIntegralInRange(job.workers.min, 4);
+  job.processes = in.ConsumeIntegralInRange(0, 2);
+  if (job.strategy == Strategy::kPlain) {
+    job.roles.chief = in.ConsumeIntegralInRange(0, 1);
+    job.roles.ps = in.ConsumeIntegralInRange(0, 1);
+  }
+  job.restarts.limit = in.ConsumeIntegralInRange(0, 3);
+  job.restarts.backoff = Duration(in.ConsumeIntegralInRange(0, 1000));
+  job.timeouts.start = Duration(in.ConsumeIntegralInRange(0, 20'000));
+  job.timeouts.stop = Duration(in.ConsumeIntegralInRange(0, 5'000));
+  job.timeouts.heartbeat = Duration(in.ConsumeIntegralInRange(0, 20'000));
+  job.timeouts.progress = Duration(in.ConsumeIntegralInRange(0, 20'000));
+  job.deadline = Duration(in.ConsumeBool() ? in.ConsumeIntegralInRange(1, 100'000) : 0);
+  return job;
+}
+
+// Plays the coordinator and the backend: carries out what is decided, and holds it to the promises.
+class World {
+ public:
+  World(FuzzedDataProvider& in, const Job& job)
+      : in_(in), job_(job), now_(std::chrono::hours(24 * 365 * 50)), gang_(job, {}) {}
+
+  void run() {
+    perform(gang_.begin(now_));
+    while (in_.remaining_bytes() > 0 && !finished_) {
+      perform(gang_.handle(something(), now_));
+    }
+    if (!finished_) endAll();
+  }
+
+ private:
+  std::string anyTask() {
+    if (in_.ConsumeIntegralInRange(0, 15) == 0) return "worker-99";
+    const auto& tasks = gang_.roster().tasks;
+    return tasks[in_.ConsumeIntegralInRange<std::size_t>(0, tasks.size() - 1)].name();
+  }
+
+  Seen something() {
+    now_ += Duration(in_.ConsumeBool() ? in_.ConsumeIntegralInRange(0, 300)
+                                       : in_.ConsumeIntegralInRange(0, 30'000));
+    const std::string task = anyTask();
+    switch (in_.ConsumeIntegralInRange(0, 9)) {
+      case 0:
+      case 1:
+        // The coordinator asks before it lets anybody in.
+        if (!gang_.expects(task, gang_.generation()) || !alive_.contains(task)) return Tick{};
+        require(gang_.phase() == Gang::Phase::kStarting, "only a starting gang takes members");
+        return TaskJoined{.task = task, .host = "here", .pid = 1};
+      case 2:
+      case 3:
+        return ProcessExited{
+            .task = task,
+            .exit = {.process = in_.ConsumeIntegralInRange(-1, 3),
+                     .status = {.code = in_.ConsumeIntegralInRange(0, 1),
+                                .signal = in_.ConsumeBool() ? 9 : 0},
+                     .at_ms = in_.ConsumeIntegralInRange(0, 1000),
+                     .asked = in_.ConsumeBool(),
+                     .error = in_.ConsumeIntegralInRange(0, 20) == 0 ? "not found" : ""}};
+      case 4:
+        return TaskFinished{task};
+      case 5:
+        return TaskLost{.task = task, .why = "the connection broke"};
+      case 6:
+        alive_.erase(task);
+        return TaskGone{task};
+      case 7:
+        return TaskBeat{.task = task, .silent_ms = {in_.ConsumeIntegralInRange(0, 40'000)}};
+      case 8:
+        if (in_.ConsumeIntegralInRange(0, 20) == 0) return PlaceFailed{"the disk is full"};
+        if (in_.ConsumeIntegralInRange(0, 10) == 0) {
+          return StopAsked{.why = "asked", .at_once = in_.ConsumeBool()};
+        }
+        return Tick{};
+      default:
+        return Tick{};
+    }
+  }
+
+  void perform(const std::vector<Action>& actions) {
+    std::vector<std::string> refused;
+    for (const Action& action : actions) {
+      require(!finished_, "nothing is done after the end");
+      if (const auto* write = std::get_if<Write>(&action)) {
+        require(write->entry.generation >= generation_, "generations only grow");
+        if (write->entry.kind == EntryKind::kStarting) startGeneration(write->entry);
+        if (write->entry.kind == EntryKind::kEnded) {
+          require(alive_.empty(), "a generation has ended when every task of it is gone");
+        }
+      } else if (const auto* start = std::get_if<StartTask>(&action)) {
+        require(!alive_.contains(start->task), "a task is started once in a generation");
+        if (in_.ConsumeIntegralInRange(0, 30) == 0) {
+          refused.push_back(start->task);
+        } else {
+          alive_.insert(start->task);
+        }
+      } else if (std::holds_alternative<Release>(action)) {
+        require(generation_ > released_, "a generation is released once");
+        released_ = generation_;
+      } else if (std::holds_alternative<Finish>(action)) {
+        finished_ = true;
+        require(alive_.empty(), "the run has ended when every task of it is gone");
+      }
+    }
+    require(gang_.failures() <= job_.restarts.limit + 1, "no failure beyond the limit is forgiven");
+    require(finished_ == (gang_.phase() == Gang::Phase::kFinished), "the end is told");
+    for (const std::string& task : refused) {
+      perform(gang_.handle(TaskRefused{.task = task, .why = "no room"}, now_));
+    }
+  }
+
+  void startGeneration(const Entry& entry) {
+    require(entry.generation == generation_ + 1, "generations are numbered one by one");
+    require(alive_.empty(), "no generation starts before all of the one before is gone");
+    require(gang_.failures() <= job_.restarts.limit, "a used-up limit ends the run");
+    require(entry.workers >= job_.workers.min && entry.workers <= job_.workers.max,
+            "the workers stay within their bounds");
+    generation_ = entry.generation;
+  }
+
+  // However it stood: asked to stop, with every task gone, a run comes to its end.
+  void endAll() {
+    perform(gang_.handle(StopAsked{.why = "asked", .at_once = true}, now_));
+    for (int turn = 0; turn < 3 && !finished_; ++turn) {
+      for (const std::string& task : std::set<std::string>(alive_)) {
+        alive_.erase(task);
+        perform(gang_.handle(TaskGone{task}, now_));
+      }
+    }
+    require(finished_, "a run that is asked to stop ends when its tasks are gone");
+  }
+
+  FuzzedDataProvider& in_;
+  const Job job_;
+  TimePoint now_;
+  Gang gang_;
+  std::set<std::string> alive_;  // tasks that were started and are not gone
+  int generation_ = 0;
+  int released_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzedDataProvider in(data, size);
+  const Job job = makeJob(in);
+  World(in, job).run();
+  return 0;
+}
