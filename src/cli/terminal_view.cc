@@ -136,10 +136,10 @@ Status TerminalView::metric(int, int, std::string_view line) {
 void TerminalView::tick(const Gang& gang) {
   if (!options_.status_line) return;
   const auto elapsed = std::chrono::duration_cast<Duration>(clock_.now() - began_);
-  std::string line =
-      fmt::format("{} · {} of {} tasks up · {}", phaseName(gang.phase()), gang.joined(),
-                  gang.roster().tasks.size(),
-                  describeDuration(std::chrono::duration_cast<std::chrono::seconds>(elapsed)));
+  const Gang::Strength strength = gang.strength();
+  std::string line = fmt::format(
+      "{} · {} of {} {} up · {}", phaseName(gang.phase()), strength.up, strength.of, strength.what,
+      describeDuration(std::chrono::duration_cast<std::chrono::seconds>(elapsed)));
   if (step_ >= 0) line += fmt::format(" · step {}", step_);
   if (restarts_ > 0) line += fmt::format(" · {} restart{}", restarts_, restarts_ == 1 ? "" : "s");
   // Cut by bytes is good enough: the only wide characters are the dots between the parts.

@@ -98,14 +98,14 @@ TEST_F(TerminalViews, TheStatusLineTellsPhaseTasksAndTime) {
   Gang gang = gangOf(2);
   static_cast<void>(gang.begin(clock_.now()));
   view_->tick(gang);
-  EXPECT_EQ(said(), std::string(kClear) + "starting · 0 of 2 tasks up · 0 s");
+  EXPECT_EQ(said(), std::string(kClear) + "starting · 0 of 2 ranks up · 0 s");
   clock_.advance(Duration(400));
   view_->tick(gang);
   EXPECT_EQ(said(), "") << "what has not changed is not drawn again";
   static_cast<void>(gang.handle(TaskJoined{.task = "worker-0"}, clock_.now()));
   clock_.advance(Duration(41'000));
   view_->tick(gang);
-  EXPECT_EQ(said(), std::string(kClear) + "starting · 1 of 2 tasks up · 41 s");
+  EXPECT_EQ(said(), std::string(kClear) + "starting · 1 of 2 ranks up · 41 s");
 }
 
 TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {

@@ -129,10 +129,16 @@ bool Gang::expects(const std::string& task, int generation) const {
   return member != members_.end() && !member->second.joined && !member->second.gone;
 }
 
-int Gang::joined() const {
-  return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const auto& entry) {
-    return entry.second.joined && !entry.second.gone;
-  }));
+Gang::Strength Gang::strength() const {
+  const bool mpi = usesMpi(job_);
+  Strength strength{.what = mpi ? "tasks" : "ranks"};
+  for (const Task& task : roster_.tasks) {
+    const Member& member = members_.at(task.name());
+    const int weight = mpi ? 1 : task.processes;
+    strength.of += weight;
+    if (member.joined && !member.gone) strength.up += weight;
+  }
+  return strength;
 }
 
 void Gang::enter(Phase phase) {

@@ -106,7 +106,13 @@ class Gang {
   const Roster& roster() const { return roster_; }
   // True if an agent of this generation may join as this task now.
   bool expects(const std::string& task, int generation) const;
-  int joined() const;
+  // How many ranks have an agent that joined; with MPI, whose ranks are not ours, how many tasks.
+  struct Strength {
+    int up = 0;
+    int of = 0;
+    const char* what = "ranks";
+  };
+  Strength strength() const;
 
  private:
   struct Member {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 
 #include <fmt/core.h>
@@ -19,6 +20,8 @@ namespace dure {
 namespace {
 
 constexpr std::size_t kSecretLimit = 1024;
+constexpr const char* kNewPrefix = ".new-";
+constexpr const char* kOldPrefix = ".old-";
 
 std::optional<RunId> parseId(const std::string& text) {
   const std::size_t dot = text.rfind('.');
@@ -79,9 +82,21 @@ RunId RunStore::next(const std::string& name) const {
   return id;
 }
 
+// Directories that a killed process was filling or removing. Nobody does either for an hour.
+void RunStore::sweep() const {
+  for (const std::string& name : listDirectory(runsDirectory())) {
+    if (name.rfind(kNewPrefix, 0) != 0 && name.rfind(kOldPrefix, 0) != 0) continue;
+    const std::string path = runsDirectory() + "/" + name;
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0 || time(nullptr) - info.st_mtime < 3600) continue;
+    static_cast<void>(removeTree(path));
+  }
+}
+
 Result<OwnedRun> RunStore::create(const Job& job) {
   if (auto made = makeDirectories(runsDirectory()); !made) return std::move(made).error();
-  std::string temporary = runsDirectory() + "/.new-XXXXXX";
+  sweep();
+  std::string temporary = runsDirectory() + "/" + kNewPrefix + "XXXXXX";
   if (mkdtemp(temporary.data()) == nullptr) return systemError("create a run in " + root_);
   const RunPaths hidden{temporary};
   const std::string secret = randomToken();
@@ -143,7 +158,8 @@ Result<RunId> RunStore::find(const std::string& text) const {
 
 Status RunStore::remove(const RunId& id) {
   // Out of sight at once, then bit by bit: a reader never sees half of a run.
-  const std::string hidden = fmt::format("{}/.old-{}-{}", runsDirectory(), id.text(), getpid());
+  const std::string hidden =
+      fmt::format("{}/{}{}-{}", runsDirectory(), kOldPrefix, id.text(), getpid());
   if (rename(paths(id).directory.c_str(), hidden.c_str()) != 0) {
     return systemError("remove " + id.text());
   }

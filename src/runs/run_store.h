@@ -74,6 +74,7 @@ class RunStore {
   std::string portsDirectory() const { return root_ + "/ports"; }
 
  private:
+  void sweep() const;
   std::string runsDirectory() const { return root_ + "/runs"; }
 
   const std::string root_;

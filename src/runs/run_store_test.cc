@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <filesystem>
 
 #include <cstdlib>
 #include <fstream>
@@ -262,6 +263,22 @@ TEST_F(DefaultRoot, IsTheMostSpecialOneThatIsSet) {
   EXPECT_EQ(*RunStore::defaultRoot(), "/xdg/dure");
   setenv("DURE_STATE_DIR", "/own/", 1);
   EXPECT_EQ(*RunStore::defaultRoot(), "/own");
+}
+
+TEST_F(RunStores, WhatAKilledProcessLeftHalfMadeIsRemovedLater) {
+  const auto runs = std::filesystem::path(store_.paths({"x", 1}).directory).parent_path();
+  for (const char* name : {".new-old", ".old-x.1-7", ".new-fresh"}) {
+    ASSERT_TRUE(makeDirectories((runs / name / "tasks").string()));
+  }
+  const auto hours_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
+  std::filesystem::last_write_time(runs / ".new-old", hours_ago);
+  std::filesystem::last_write_time(runs / ".old-x.1-7", hours_ago);
+  Job job;
+  job.name = "x";
+  ASSERT_TRUE(store_.create(job));
+  EXPECT_FALSE(std::filesystem::exists(runs / ".new-old"));
+  EXPECT_FALSE(std::filesystem::exists(runs / ".old-x.1-7"));
+  EXPECT_TRUE(std::filesystem::exists(runs / ".new-fresh")) << "somebody may be at it";
 }
 
 TEST_F(RunStores, ARunThatIsNotThereIsNotSaidToBeRunning) {
