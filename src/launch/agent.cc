@@ -26,6 +26,9 @@ using std::chrono::milliseconds;
 // What a process printed so shortly before its end is why it ended.
 constexpr milliseconds kLastWords{1000};
 
+constexpr milliseconds kLoadWindow{10};
+constexpr milliseconds kLongestLoad{3000};
+
 std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
 
 std::int64_t wallClock() {
@@ -244,39 +247,73 @@ void Agent::startPrograms(const Start& start) {
       return lostCoordinator(written.error().message());
     }
   }
-  Started started;
   programs_.resize(start.processes.size());
+  std::int64_t latest = 0;
   for (std::size_t i = 0; i < start.processes.size(); ++i) {
-    const auto number = static_cast<std::int64_t>(i);
-    const auto chunk = [this, number](MessageType type) {
-      return [this, number, type](std::string_view lines) {
-        coordinator_->send(raw(type), encodeChunk(number, lines));
-      };
-    };
-    auto program = RunningProgram::start(
-        loop_,
-        {.argv = start.processes[i].argv,
-         .env = environmentFor(start.processes[i].env),
-         .workdir = start.workdir,
-         .metrics = fmt::format("{}/metrics-{}", options_.directory, i)},
-        {.output = [print = chunk(MessageType::kOutput)](bool,
-                                                         std::string_view lines) { print(lines); },
-         .metrics = chunk(MessageType::kMetric),
-         .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
-         .read = [this] { settle(); }});
-    if (!program) {
-      programs_[i].reported = true;
-      send(MessageType::kExited, Exited{.process = static_cast<int>(i),
-                                        .status = {.code = 127},
-                                        .at_ms = wallClock(),
-                                        .error = program.error().message()});
-      continue;
-    }
-    started.pids.push_back((*program)->pid());
-    programs_[i].program = *std::move(program);
+    latest = std::max(latest, start.processes[i].delay_ms);
+    if (start.processes[i].delay_ms == 0) startProgram(i);
   }
-  send(MessageType::kStarted, started);
+  if (latest == 0) return allStarted();
+  start_timer_.expires_after(milliseconds(latest));
+  start_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error || stopping_) return;
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      if (start_.processes[i].delay_ms > 0) startProgram(i);
+    }
+    allStarted();
+  });
+}
+
+void Agent::allStarted() {
+  started_at_ = std::chrono::steady_clock::now();
+  if (start_.tell_loaded) watchLoading({});
   settle();
+}
+
+void Agent::startProgram(std::size_t i) {
+  const auto chunk = [this, number = static_cast<std::int64_t>(i)](MessageType type) {
+    return [this, number, type](std::string_view lines) {
+      coordinator_->send(raw(type), encodeChunk(number, lines));
+    };
+  };
+  auto program = RunningProgram::start(
+      loop_,
+      {.argv = start_.processes[i].argv,
+       .env = environmentFor(start_.processes[i].env),
+       .workdir = start_.workdir,
+       .metrics = fmt::format("{}/metrics-{}", options_.directory, i)},
+      {.output = [print = chunk(MessageType::kOutput)](bool,
+                                                       std::string_view lines) { print(lines); },
+       .metrics = chunk(MessageType::kMetric),
+       .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
+       .read = [this] { settle(); }});
+  if (program) {
+    programs_[i].program = *std::move(program);
+    return;
+  }
+  programs_[i].reported = true;
+  send(MessageType::kExited, Exited{.process = static_cast<int>(i),
+                                    .status = {.code = 127},
+                                    .at_ms = wallClock(),
+                                    .error = program.error().message()});
+}
+
+// A program that loads is busy; one that has loaded waits, for its peers or for work. One that is
+// busy for long has begun to work.
+void Agent::watchLoading(std::chrono::nanoseconds used_before) {
+  load_timer_.expires_after(kLoadWindow);
+  load_timer_.async_wait([this, used_before](const boost::system::error_code& error) {
+    if (error) return;
+    std::chrono::nanoseconds used{0};
+    for (const Ranked& ranked : programs_) {
+      if (ranked.program) used += ranked.program->used();
+    }
+    const bool resting = used - used_before < kLoadWindow / 4;
+    if (resting || std::chrono::steady_clock::now() - started_at_ > kLongestLoad) {
+      return coordinator_->send(raw(MessageType::kLoaded), "");
+    }
+    watchLoading(used);
+  });
 }
 
 void Agent::startRemote(const Exec& exec) {
@@ -379,7 +416,7 @@ void Agent::settle() {
 void Agent::report() {
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     Ranked& ranked = programs_[i];
-    if (ranked.reported || !ranked.program->settled()) continue;
+    if (ranked.reported || !ranked.program || !ranked.program->settled()) continue;
     ranked.reported = true;
     send(MessageType::kExited, Exited{.process = static_cast<int>(i),
                                       .status = *ranked.program->status(),
@@ -408,6 +445,8 @@ void Agent::stop(milliseconds grace, int signal) {
   for (Ranked& ranked : programs_) {
     if (ranked.program) ranked.ending = isEnding(*ranked.program);
     if (ranked.program && !ranked.ending) ranked.program->signal(signal);
+    // What was still to be started has nothing to report.
+    if (!ranked.program) ranked.reported = true;
   }
   for (const auto& [id, remote] : remotes_) remote->program->signal(signal);
   kill_timer_.expires_after(grace);
@@ -443,6 +482,8 @@ void Agent::finish() {
   // With nothing to wait for, the loop ends by itself when the last words are out.
   signals_.cancel();
   beat_timer_.cancel();
+  load_timer_.cancel();
+  start_timer_.cancel();
   kill_timer_.cancel();
   boost::system::error_code ignored;
   clients_listener_.close(ignored);

@@ -40,10 +40,14 @@ class Agent {
   void lostCoordinator(const std::string& why);
 
   void startPrograms(const Start& start);
+  void startProgram(std::size_t process);
+  void allStarted();
   void startRemote(const Exec& exec);
   void acceptClient();
   void clientSent(const std::shared_ptr<Client>& client, const Frame& frame);
 
+  // Looks again and again whether the programs still load, and says when they do not.
+  void watchLoading(std::chrono::nanoseconds used_before);
   void reap();
   // Reports programs that have ended and whose output is through; settle() also ends the task when
   // that was the last of them.
@@ -67,13 +71,15 @@ class Agent {
   asio::signal_set signals_{loop_};
   asio::steady_timer beat_timer_{loop_};
   asio::steady_timer kill_timer_{loop_};
+  asio::steady_timer load_timer_{loop_};
+  asio::steady_timer start_timer_{loop_};
   asio::local::stream_protocol::acceptor clients_listener_{loop_};
   std::vector<std::string> inherited_;
   Welcome welcome_;
   Start start_;
 
   struct Ranked {
-    std::unique_ptr<RunningProgram> program;  // empty: could not be started
+    std::unique_ptr<RunningProgram> program;  // empty: not started yet, or it could not be
     bool reported = false;
     bool ending = false;  // by itself, when everybody was told to stop
     bool asked = false;   // it had been told to stop when it ended
@@ -83,6 +89,7 @@ class Agent {
   std::map<std::int64_t, std::unique_ptr<Remote>> remotes_;
   std::map<std::int64_t, std::shared_ptr<Client>> clients_;
   bool started_ = false;
+  std::chrono::steady_clock::time_point started_at_;
   bool stopping_ = false;
   bool killing_ = false;
   bool finished_ = false;

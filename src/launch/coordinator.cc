@@ -1,6 +1,6 @@
 #include "launch/coordinator.h"
 
-#include <set>
+#include <algorithm>
 
 #include <fmt/core.h>
 
@@ -169,8 +169,6 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
     disconnected(agent, "its agent sent " + what);
   };
   switch (static_cast<MessageType>(frame.type)) {
-    case MessageType::kStarted:
-      return;
     case MessageType::kOutput:
     case MessageType::kMetric: {
       const auto chunk = decodeChunk(frame.payload);
@@ -184,9 +182,12 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
       if (!kept) see(PlaceFailed{kept.error().message()});
       return;
     }
+    case MessageType::kLoaded:
+      return loaded(agent.task);
     case MessageType::kExited: {
       const auto exit = decode<Exited>(frame.payload);
       if (!exit) return lie("a broken message");
+      loaded(agent.task);
       return see(ProcessExited{.task = agent.task, .exit = *exit});
     }
     case MessageType::kBeat: {
@@ -344,23 +345,61 @@ void Coordinator::performRelease() {
   store_.reset(initialStore(options_.job, roster));
   store_.setWorld(roster.world);
   execs_.clear();
+  waiting_.clear();
+  loading_.clear();
+  const bool paced = options_.site.cores > 0 && roster.world > options_.site.cores;
   for (const Task& task : roster.tasks) {
     Start start{
         .workdir = options_.site.workdir,
         .files = filesOf(options_.job, roster, task),
         .env = environmentOf(options_.job, roster, options_.site, task, 0, gang_.generation()),
-        .processes = {}};
+        .processes = {},
+        .tell_loaded = paced};
     for (int process = 0; process < task.processes; ++process) {
+      const bool first = task.first_rank + process == 0;
       start.processes.push_back({.argv = commandOf(options_.job),
                                  .env = environmentOf(options_.job, roster, options_.site, task,
-                                                      process, gang_.generation())});
+                                                      process, gang_.generation()),
+                                 .delay_ms = first ? 0 : headStart(options_.job).count()});
     }
-    const auto agent = agents_.find(task.name());
-    if (agent != agents_.end()) agent->second->send(MessageType::kStart, start);
+    waiting_.emplace_back(task.name(), std::move(start));
+  }
+  // Those that only wait to be asked must be ready before somebody asks.
+  std::stable_partition(waiting_.begin(), waiting_.end(),
+                        [](const auto& task) { return task.second.processes.empty(); });
+  releaseSome();
+}
+
+// Programs load interpreters and libraries for a second or more. When there are more of them than
+// cores, they are let in as others have loaded: all at once, they only drive each other out of the
+// caches, and the last is ready a fifth later.
+void Coordinator::releaseSome() {
+  while (!waiting_.empty()) {
+    const auto ranks = static_cast<int>(waiting_.front().second.processes.size());
+    int busy = 0;
+    for (const auto& [task, count] : loading_) busy += count;
+    const bool paced = waiting_.front().second.tell_loaded;
+    if (paced && busy > 0 && busy + ranks > options_.site.cores) return;
+    const auto [task, start] = std::move(waiting_.front());
+    waiting_.pop_front();
+    const auto agent = agents_.find(task);
+    if (agent == agents_.end()) continue;
+    if (paced && ranks > 0) loading_[task] = ranks;
+    agent->second->send(MessageType::kStart, start);
   }
 }
 
+void Coordinator::loaded(const std::string& task) {
+  if (loading_.erase(task) == 0) return;
+  // By now the first rank has had its head start.
+  for (auto& [name, start] : waiting_) {
+    for (Start::Process& process : start.processes) process.delay_ms = 0;
+  }
+  releaseSome();
+}
+
 void Coordinator::performStop(const StopTask& action) {
+  waiting_.clear();
   const auto agent = agents_.find(action.task);
   // Without a connection there is nobody to ask.
   if (agent == agents_.end()) return backend_.kill(action.task);

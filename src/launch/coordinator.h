@@ -73,6 +73,8 @@ class Coordinator {
   void performWrite(const Write& action);
   void performStart(const StartTask& action);
   void performRelease();
+  void releaseSome();
+  void loaded(const std::string& task);
   void performStop(const StopTask& action);
   void tick();
 
@@ -88,6 +90,8 @@ class Coordinator {
   asio::steady_timer accept_again_;
   asio::steady_timer timer_;
   std::map<std::string, std::shared_ptr<Agent>> agents_;  // of this generation, by task
+  std::deque<std::pair<std::string, Start>> waiting_;     // tasks that are still to be released
+  std::map<std::string, int> loading_;                    // released tasks, and their ranks
   std::map<std::int64_t, std::pair<std::string, std::string>> execs_;  // id: from task, to task
   RendezvousStore store_;
   std::unique_ptr<HttpServer> store_server_;

@@ -97,13 +97,14 @@ class TestAgent {
 
 class CoordinatorTest : public testing::Test {
  protected:
-  void start(int workers) {
+  void start(int workers, int cores = 0) {
     Job job;
     job.name = "job";
     job.program.command = {"prog"};
     job.workers = {workers, workers};
     Site site;
     site.address = "127.0.0.1";
+    site.cores = cores;
     for (const Task& task : makeRoster(job, workers).tasks) {
       site.tasks[task.name()] = {"127.0.0.1", 1};
     }
@@ -260,6 +261,35 @@ TEST_F(CoordinatorTest, ACommandGoesToTheTaskItNamesAndItsOutputComesBack) {
   EXPECT_EQ(decode<ExecExited>(a.last)->status.code, 3);
   a.send(MessageType::kExec, Exec{.id = 43, .task = "worker-9", .argv = {"orted"}});
   until([&] { return a.last.find("no task worker-9") != std::string::npos; });
+}
+
+TEST_F(CoordinatorTest, MoreRanksThanCoresAreLetInAsOthersHaveLoaded) {
+  start(3, 1);
+  std::vector<std::unique_ptr<TestAgent>> agents;
+  for (int i = 0; i < 3; ++i) {
+    agents.push_back(std::make_unique<TestAgent>(loop, coordinator->port()));
+    agents.back()->hello("worker-" + std::to_string(i));
+  }
+  until([&] { return got(*agents[0], MessageType::kStart); });
+  EXPECT_FALSE(got(*agents[1], MessageType::kStart));
+  agents[0]->connection->send(static_cast<std::uint8_t>(MessageType::kLoaded), "");
+  until([&] { return got(*agents[1], MessageType::kStart); });
+  EXPECT_FALSE(got(*agents[2], MessageType::kStart));
+  agents[1]->send(MessageType::kExited, Exited{.process = 0});
+  until([&] { return got(*agents[2], MessageType::kStart); });
+}
+
+TEST_F(CoordinatorTest, AGangThatIsStoppedWhileItIsLetInStartsNoMore) {
+  start(2, 1);
+  TestAgent a(loop, coordinator->port());
+  TestAgent b(loop, coordinator->port());
+  a.hello("worker-0");
+  b.hello("worker-1");
+  until([&] { return got(a, MessageType::kStart); });
+  coordinator->stop("interrupted", false);
+  a.connection->send(static_cast<std::uint8_t>(MessageType::kLoaded), "");
+  until([&] { return got(b, MessageType::kStop); });
+  EXPECT_FALSE(got(b, MessageType::kStart));
 }
 
 TEST_F(CoordinatorTest, ATaskThatCannotBeStartedFailsThePlace) {

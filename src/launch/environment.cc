@@ -221,6 +221,8 @@ std::vector<std::string> commandOf(const Job& job) {
   return command;
 }
 
+Duration headStart(const Job& job) { return Duration(job.strategy == Strategy::kTorch ? 100 : 0); }
+
 std::map<std::string, std::string> filesOf(const Job& job, const Roster& roster, const Task& task) {
   if (!usesMpi(job) || task.role != Role::kLauncher) return {};
   std::string hosts;

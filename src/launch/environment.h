@@ -22,6 +22,10 @@ Environment environmentOf(const Job& job, const Roster& roster, const Site& site
 // already a launcher or a shell.
 std::vector<std::string> commandOf(const Job& job);
 
+// How much earlier the first rank starts than the others. Ranks of PyTorch that find nobody
+// listening at the first one's port try again only after a second; this way they find it.
+Duration headStart(const Job& job);
+
 // Files a task needs beside its environment, by name, to be written into its directory.
 std::map<std::string, std::string> filesOf(const Job& job, const Roster& roster, const Task& task);
 

@@ -97,6 +97,11 @@ TEST(TorchEnvironment, TorchrunAsTheProgramGetsOneProcessPerTask) {
   EXPECT_EQ(makeRoster(job, 2).world, 2);
 }
 
+TEST(TorchEnvironment, TheFirstRankHasTimeToListen) {
+  EXPECT_GT(headStart(makeJob(Strategy::kTorch, 2)).count(), 0);
+  EXPECT_EQ(headStart(makeJob(Strategy::kPlain, 2)).count(), 0);
+}
+
 TEST(TensorflowEnvironment, MultiWorkerMirrored) {
   const Environment env = environment(makeJob(Strategy::kTensorflow, 2), "worker-1");
   const auto config = nlohmann::json::parse(env.at("TF_CONFIG"));

@@ -8,9 +8,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExitStatus, code, signal)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, version, secret, run, generation, task, host, pid)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, heartbeat_ms, stop_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Refused, reason)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start::Process, argv, env)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, workdir, files, env, processes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Started, pids)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start::Process, argv, env, delay_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, workdir, files, env, processes, tell_loaded)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Exited, process, status, at_ms, ran_ms, asked, error, tail)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Beat, silent_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Stop, grace_ms)
@@ -34,7 +33,6 @@ std::string encode(const Hello& message) { return encodeJson(message); }
 std::string encode(const Welcome& message) { return encodeJson(message); }
 std::string encode(const Refused& message) { return encodeJson(message); }
 std::string encode(const Start& message) { return encodeJson(message); }
-std::string encode(const Started& message) { return encodeJson(message); }
 std::string encode(const Exited& message) { return encodeJson(message); }
 std::string encode(const Beat& message) { return encodeJson(message); }
 std::string encode(const Stop& message) { return encodeJson(message); }
@@ -55,7 +53,6 @@ template Result<Hello> decode(std::string_view);
 template Result<Welcome> decode(std::string_view);
 template Result<Refused> decode(std::string_view);
 template Result<Start> decode(std::string_view);
-template Result<Started> decode(std::string_view);
 template Result<Exited> decode(std::string_view);
 template Result<Beat> decode(std::string_view);
 template Result<Stop> decode(std::string_view);

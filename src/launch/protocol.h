@@ -21,12 +21,12 @@ inline constexpr int kProtocolVersion = 1;
 enum class MessageType : std::uint8_t {
   // agent to coordinator
   kHello = 1,
-  kStarted = 2,
   kOutput = 3,
   kMetric = 4,
   kExited = 5,
   kBeat = 6,
   kFinished = 7,
+  kLoaded = 8,
   // coordinator to agent
   kWelcome = 20,
   kRefused = 21,
@@ -67,15 +67,13 @@ struct Start {
   struct Process {
     std::vector<std::string> argv;
     std::map<std::string, std::string> env;
+    std::int64_t delay_ms = 0;  // before it is started
   };
   std::string workdir;
   std::map<std::string, std::string> files;  // to be written into the task's directory
   std::map<std::string, std::string> env;    // for commands that other tasks start here
   std::vector<Process> processes;
-};
-
-struct Started {
-  std::vector<int> pids;
+  bool tell_loaded = false;  // the agent is to say kLoaded when the processes have come to rest
 };
 
 struct Exited {
@@ -117,7 +115,6 @@ std::string encode(const Hello& message);
 std::string encode(const Welcome& message);
 std::string encode(const Refused& message);
 std::string encode(const Start& message);
-std::string encode(const Started& message);
 std::string encode(const Exited& message);
 std::string encode(const Beat& message);
 std::string encode(const Stop& message);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace dure {
@@ -129,6 +130,15 @@ void RunningProgram::drain() {
     pipe->drain();
     pipe->close();
   }
+}
+
+std::chrono::nanoseconds RunningProgram::used() const {
+  clockid_t clock{};
+  timespec time{};
+  if (status_ || clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) {
+    return {};
+  }
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 milliseconds RunningProgram::ran() const {

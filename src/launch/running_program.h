@@ -50,6 +50,8 @@ class RunningProgram {
   // Hands on what is left, including what descendants printed that outlived it.
   void drain();
 
+  // The CPU time that the process itself has used; none when it has ended.
+  std::chrono::nanoseconds used() const;
   std::chrono::milliseconds ran() const;
   std::chrono::milliseconds silent() const;
   // The last lines it printed, a few kilobytes at most.

@@ -24,6 +24,7 @@ struct Site {
   std::string directory;                  // tasks find their own files in directory/TASK
   std::string workdir;                    // where programs start
   bool one_machine = false;               // tasks share a file system and a host name
+  int cores = 0;                          // shared by all tasks; 0: each has its own
   bool root = false;                      // tasks run as root, which mpirun refuses unless told
   std::set<std::string> inherited;        // variables that programs get from the outside
   std::map<std::string, std::string>

@@ -49,8 +49,6 @@ void checkPayload(const Frame& frame) {
   switch (static_cast<MessageType>(frame.type)) {
     case MessageType::kHello:
       return checkMessage<Hello>(frame.payload);
-    case MessageType::kStarted:
-      return checkMessage<Started>(frame.payload);
     case MessageType::kExited:
       return checkMessage<Exited>(frame.payload);
     case MessageType::kBeat:

@@ -1,6 +1,7 @@
 #include "backend/local/local_backend.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +22,12 @@ namespace dure {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
+
+int coreCount() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
 
 // The command must be there before anything starts. It is looked for as the agent will.
 Status findCommand(const Job& job) {
@@ -77,6 +84,7 @@ Result<Site> LocalBackend::survey(const Job& job) {
   site.directory = options_.directory;
   site.workdir = job.program.workdir;
   site.one_machine = true;
+  site.cores = coreCount();
   site.root = geteuid() == 0;
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}) {
     if (std::getenv(name) != nullptr) site.inherited.insert(name);
