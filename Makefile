@@ -9,7 +9,7 @@ SOURCES = $(shell find apps src tests -name '*.cc' -o -name '*.h')
 build: ## build/dure and build/dure-agent (installs missing packages first)
 	@tools/setup
 	@cmake --preset release --log-level=NOTICE
-	@ninja -C build
+	@ninja -C build dure dure-agent
 
 test: ## every test; installs what they need
 	@tools/setup --test

@@ -30,8 +30,15 @@ class Agent {
   int run(std::ostream& errors);
 
  private:
-  struct Client;  // of a command in another task
-  struct Remote;  // a command that another task asked for
+  // A `dure-agent rsh` at our socket, that wants a command in another task.
+  struct Client {
+    std::shared_ptr<Connection> connection;
+    std::int64_t id = 0;
+  };
+  // A command that another task asked for.
+  struct Remote {
+    std::unique_ptr<RunningProgram> program;
+  };
 
   Status connect();
   Status listenForClients();
@@ -59,7 +66,9 @@ class Agent {
   void beat();
   std::vector<std::string> environmentFor(const std::map<std::string, std::string>& extra) const;
   template <typename Message>
-  void send(MessageType type, const Message& message);
+  void send(MessageType type, const Message& message) {
+    coordinator_->send(raw(type), encode(message));
+  }
   // Calls `visit` for every process this agent started and still knows.
   template <typename Visit>
   void eachProgram(Visit visit);

@@ -19,8 +19,6 @@ constexpr std::size_t kGreetingLimit = 8u << 10u;
 // Strangers that say nothing are not kept for longer.
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
 
-std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
-
 }  // namespace
 
 // A connection, and after Hello the task at its other end.

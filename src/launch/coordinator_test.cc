@@ -79,14 +79,14 @@ class TestAgent {
   }
   template <typename Message>
   void send(MessageType type, const Message& message) {
-    connection->send(static_cast<std::uint8_t>(type), encode(message));
+    connection->send(raw(type), encode(message));
   }
   void hello(const std::string& task, int generation = 1, const std::string& secret = "secret") {
     send(MessageType::kHello,
          Hello{.secret = secret, .run = "job.1", .generation = generation, .task = task});
   }
   void print(std::int64_t process, const std::string& text) {
-    connection->send(static_cast<std::uint8_t>(MessageType::kOutput), encodeChunk(process, text));
+    connection->send(raw(MessageType::kOutput), encodeChunk(process, text));
   }
 
   std::shared_ptr<Connection> connection;
@@ -115,6 +115,11 @@ class CoordinatorTest : public testing::Test {
       outcome = o;
       reason = why;
     }));
+  }
+  void TearDown() override {
+    coordinator.reset();
+    loop.restart();
+    loop.poll();
   }
   // Turns the loop until `done`, or fails after a few seconds.
   template <typename Done>
@@ -161,7 +166,7 @@ TEST_F(CoordinatorTest, RunsAGangToItsEnd) {
   backend.gone("worker-1");
   a.print(0, "last words\n");
   for (TestAgent* agent : {&a, &b}) {
-    agent->connection->send(static_cast<std::uint8_t>(MessageType::kFinished), "");
+    agent->connection->send(raw(MessageType::kFinished), "");
     agent->connection->finish();
   }
   until([&] { return outcome.has_value(); });
@@ -240,8 +245,7 @@ TEST_F(CoordinatorTest, MetricsAreHandedOnLineByLine) {
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
   until([&] { return got(agent, MessageType::kStart); });
-  agent.connection->send(static_cast<std::uint8_t>(MessageType::kMetric),
-                         encodeChunk(0, "{\"step\":1}\n{\"step\":2}\n"));
+  agent.connection->send(raw(MessageType::kMetric), encodeChunk(0, "{\"step\":1}\n{\"step\":2}\n"));
   until([&] { return observer.metrics.size() == 2; });
   EXPECT_THAT(observer.metrics, ElementsAre("0 {\"step\":1}", "0 {\"step\":2}"));
 }
@@ -255,7 +259,7 @@ TEST_F(CoordinatorTest, ACommandGoesToTheTaskItNamesAndItsOutputComesBack) {
   until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
   a.send(MessageType::kExec, Exec{.id = 42, .task = "worker-1", .argv = {"orted"}});
   until([&] { return got(b, MessageType::kExec); });
-  b.connection->send(static_cast<std::uint8_t>(MessageType::kExecOutput), encodeChunk(84, "hi\n"));
+  b.connection->send(raw(MessageType::kExecOutput), encodeChunk(84, "hi\n"));
   b.send(MessageType::kExecExited, ExecExited{.id = 42, .status = {3, 0}});
   until([&] { return got(a, MessageType::kExecOutput) && got(a, MessageType::kExecExited); });
   EXPECT_EQ(decode<ExecExited>(a.last)->status.code, 3);
@@ -272,7 +276,7 @@ TEST_F(CoordinatorTest, MoreRanksThanCoresAreLetInAsOthersHaveLoaded) {
   }
   until([&] { return got(*agents[0], MessageType::kStart); });
   EXPECT_FALSE(got(*agents[1], MessageType::kStart));
-  agents[0]->connection->send(static_cast<std::uint8_t>(MessageType::kLoaded), "");
+  agents[0]->connection->send(raw(MessageType::kLoaded), "");
   until([&] { return got(*agents[1], MessageType::kStart); });
   EXPECT_FALSE(got(*agents[2], MessageType::kStart));
   agents[1]->send(MessageType::kExited, Exited{.process = 0});
@@ -287,7 +291,7 @@ TEST_F(CoordinatorTest, AGangThatIsStoppedWhileItIsLetInStartsNoMore) {
   b.hello("worker-1");
   until([&] { return got(a, MessageType::kStart); });
   coordinator->stop("interrupted", false);
-  a.connection->send(static_cast<std::uint8_t>(MessageType::kLoaded), "");
+  a.connection->send(raw(MessageType::kLoaded), "");
   until([&] { return got(b, MessageType::kStop); });
   EXPECT_FALSE(got(b, MessageType::kStart));
 }

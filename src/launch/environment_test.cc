@@ -31,7 +31,7 @@ Site makeSite(const Job& job) {
   site.interface = "eth0";
   site.agent = "/opt/dure-agent";
   site.directory = "/run/tasks";
-  site.workdir = "/work";
+  site.workdir = "/project";
   int i = 0;
   for (const Task& task : makeRoster(job, job.workers.max).tasks) {
     site.tasks[task.name()] = {.address = "10.0.0." + std::to_string(2 + i % 2), .port = 2222 + i};
@@ -195,7 +195,7 @@ TEST(Environment, PathsAreWholeSoThatAProgramMayChangeItsDirectory) {
   job.checkpoint.path = "out/checkpoints";
   job.output = "/models/m.h5";
   const Environment env = environment(job, "worker-0");
-  EXPECT_THAT(env, Contains(Pair("DURE_CHECKPOINT", "/work/out/checkpoints")));
+  EXPECT_THAT(env, Contains(Pair("DURE_CHECKPOINT", "/project/out/checkpoints")));
   EXPECT_THAT(env, Contains(Pair("DURE_OUTPUT", "/models/m.h5")));
 }
 

@@ -41,6 +41,9 @@ enum class MessageType : std::uint8_t {
   kExecCancel = 43,
 };
 
+// As it stands in a frame.
+inline std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
+
 // The first word of an agent. Everything after it belongs to this task of this generation.
 struct Hello {
   int version = kProtocolVersion;

@@ -33,7 +33,7 @@ int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& erro
   connection->start(
       {.frame =
            [&](const Frame& frame) {
-             if (frame.type == static_cast<std::uint8_t>(MessageType::kExecOutput)) {
+             if (frame.type == raw(MessageType::kExecOutput)) {
                const auto chunk = decodeChunk(frame.payload);
                // Whoever reads our output may have gone; the command goes on all the same.
                if (chunk) static_cast<void>(writeAll(chunk->number % 2 == 0 ? 1 : 2, chunk->bytes));
@@ -53,7 +53,7 @@ int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& erro
   // As with any remote shell, the words are joined and read by a shell at the other end.
   const std::string line =
       join(std::vector<std::string>(arguments.begin() + 1, arguments.end()), " ");
-  connection->send(static_cast<std::uint8_t>(MessageType::kExec),
+  connection->send(raw(MessageType::kExec),
                    encode(Exec{.task = arguments[0], .argv = {"sh", "-c", line}}));
   loop.run();
   return code;

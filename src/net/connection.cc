@@ -58,7 +58,10 @@ void Connection::read() {
           const auto frame = self->reader_.next();
           if (!frame) return self->fail(frame.error().message());
           if (!*frame) break;
-          if (!self->finishing_ && self->handlers_.frame) self->handlers_.frame(**frame);
+          if (self->finishing_ || !self->handlers_.frame) continue;
+          ++self->handling_;
+          self->handlers_.frame(**frame);
+          --self->handling_;
         }
         if (!self->closed_) self->read();
       });
@@ -92,7 +95,10 @@ void Connection::write() {
         }
         if (self->finishing_) return;
         const bool is_low = self->queued_ <= kHighWater / 2;
-        if (was_high && is_low && self->handlers_.drained) self->handlers_.drained();
+        if (!was_high || !is_low || !self->handlers_.drained) return;
+        ++self->handling_;
+        self->handlers_.drained();
+        --self->handling_;
       });
 }
 
@@ -119,12 +125,17 @@ void Connection::endSending() {
 
 void Connection::close() {
   if (closed_) return;
+  // The handlers may hold the last reference to us.
+  const auto self = shared_from_this();
   closed_ = true;
   boost::system::error_code ignored;
   socket_.close(ignored);
-  // The handlers may hold what holds us. They may also be running just now, so they are let go
-  // from the loop, not from here.
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->handlers_ = {}; });
+  // They may also hold what holds us, so they are let go; but not while one of them is running.
+  if (handling_ == 0) {
+    handlers_ = {};
+  } else {
+    asio::post(socket_.get_executor(), [self] { self->handlers_ = {}; });
+  }
 }
 
 }  // namespace dure

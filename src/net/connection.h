@@ -61,6 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<std::string> outgoing_;
   std::string writing_;
   std::size_t queued_ = 0;
+  int handling_ = 0;  // handlers that are running
   bool closed_ = false;
   bool finishing_ = false;
 };

@@ -5,7 +5,8 @@
 namespace dure {
 
 // The job file as a JSON Schema (draft 2020-12), for editors. It knows each field, not the rules
-// between fields: what it refuses the loader refuses too, but not the other way round.
+// between fields, so the loader refuses more; and it asks for a value where the loader lets one be
+// empty (`timeouts:` alone).
 nlohmann::json jobSchema();
 
 }  // namespace dure
