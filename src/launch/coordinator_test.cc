@@ -77,6 +77,7 @@ class TestAgent {
                        .closed = [this](const std::string&) { closed = true; },
                        .drained = nullptr});
   }
+  ~TestAgent() { connection->close(); }
   template <typename Message>
   void send(MessageType type, const Message& message) {
     connection->send(raw(type), encode(message));
