@@ -51,8 +51,7 @@ int exitCode(Outcome outcome) {
 class LocalRun {
  public:
   LocalRun(Context& context, RunStore& store, Job job, OwnedRun run, RunState before)
-      : context_(context),
-        job_(std::move(job)),
+      : job_(std::move(job)),
         run_(std::move(run)),
         before_(std::move(before)),
         view_(context.out, context.err, clock_, TerminalView::detect()),
@@ -139,7 +138,6 @@ class LocalRun {
     });
   }
 
-  Context& context_;
   const Job job_;
   const OwnedRun run_;
   const RunState before_;

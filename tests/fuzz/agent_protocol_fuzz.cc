@@ -71,6 +71,7 @@ void checkPayload(const Frame& frame) {
     case MessageType::kMetric:
     case MessageType::kExecOutput:
       return checkChunk(frame.payload);
+    case MessageType::kLoaded:
     case MessageType::kFinished:
       return;
   }
