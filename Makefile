@@ -6,10 +6,10 @@ SOURCES = $(shell find apps src tests -name '*.cc' -o -name '*.h')
 .PHONY: build help test check demo bench install clean format tidy
 .DEFAULT_GOAL := build
 
-build: ## build/dure and build/dure-agent (installs missing packages first)
+build: ## build/dure, build/dure-agent and build/dure-trainer (installs missing packages first)
 	@tools/setup
 	@cmake --preset release --log-level=NOTICE
-	@ninja -C build dure dure-agent
+	@ninja -C build dure dure-agent dure-trainer
 
 test: ## every test; installs what they need
 	@tools/setup --test

@@ -1,8 +1,9 @@
 # dure_library(NAME [TEST_LIBS lib…] LIBS lib…): the library of the folder that calls it, from all its
 # .cc files but the tests, and one test program from its *_test.cc files. A new file is picked up by
 # itself, so no test can be left out by forgetting to list it.
+# With TORCH, both are built against libtorch, through its precompiled header.
 function(dure_library name)
-  cmake_parse_arguments(ARG "" "" "LIBS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "LIBS;TEST_LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
   if(tests)
@@ -11,9 +12,15 @@ function(dure_library name)
   add_library(dure_${name} STATIC ${sources})
   target_include_directories(dure_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(dure_${name} PUBLIC ${ARG_LIBS})
+  if(ARG_TORCH)
+    dure_use_libtorch(dure_${name})
+  endif()
   if(tests AND NOT DURE_FUZZ)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE dure_${name} ${ARG_TEST_LIBS} GTest::gmock_main)
+    if(ARG_TORCH)
+      dure_use_libtorch(${name}_test)
+    endif()
     set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                   ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME unit/${name} COMMAND ${name}_test)

@@ -355,7 +355,7 @@ void Coordinator::performRelease() {
         .tell_loaded = paced};
     for (int process = 0; process < task.processes; ++process) {
       const bool first = task.first_rank + process == 0;
-      start.processes.push_back({.argv = commandOf(options_.job),
+      start.processes.push_back({.argv = commandOf(options_.job, options_.site),
                                  .env = environmentOf(options_.job, roster, options_.site, task,
                                                       process, gang_.generation()),
                                  .delay_ms = first ? 0 : headStart(options_.job).count()});

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "spec/print.h"
+
 namespace dure {
 namespace {
 
@@ -212,7 +214,10 @@ Environment environmentOf(const Job& job, const Roster& roster, const Site& site
   return env;
 }
 
-std::vector<std::string> commandOf(const Job& job) {
+std::vector<std::string> commandOf(const Job& job, const Site& site) {
+  if (job.strategy == Strategy::kNative) {
+    return {(std::filesystem::path(site.agent).parent_path() / "dure-trainer").string()};
+  }
   std::vector<std::string> command = job.program.command;
   if (usesMpi(job) && !isOneOf(command.front(), {"mpirun", "mpiexec", "orterun", "prterun",
                                                  "horovodrun", "sh", "bash", "dash"})) {
@@ -224,6 +229,8 @@ std::vector<std::string> commandOf(const Job& job) {
 Duration headStart(const Job& job) { return Duration(job.strategy == Strategy::kTorch ? 100 : 0); }
 
 std::map<std::string, std::string> filesOf(const Job& job, const Roster& roster, const Task& task) {
+  // What the trainer learns about the job beside its environment.
+  if (job.strategy == Strategy::kNative) return {{"job.yaml", printJob(job)}};
   if (!usesMpi(job) || task.role != Role::kLauncher) return {};
   std::string hosts;
   for (const Task& member : roster.tasks) {

@@ -19,8 +19,8 @@ Environment environmentOf(const Job& job, const Roster& roster, const Site& site
                           int process, int generation);
 
 // What is run: the job's command, under mpirun where the strategy needs it and the command is not
-// already a launcher or a shell.
-std::vector<std::string> commandOf(const Job& job);
+// already a launcher or a shell; or the trainer, which lies beside the agent.
+std::vector<std::string> commandOf(const Job& job, const Site& site);
 
 // How much earlier the first rank starts than the others. Ranks of PyTorch that find nobody
 // listening at the first one's port try again only after a second; this way they find it.

@@ -140,7 +140,7 @@ TEST(MpiCommand, RunsUnderMpirunUnlessItIsOneAlready) {
   Job job = makeJob(Strategy::kMpi, 2);
   const auto first = [&](const std::string& word) {
     job.program.command = {word, "x"};
-    return commandOf(job)[0];
+    return commandOf(job, Site{})[0];
   };
   EXPECT_EQ(first("./prog"), "mpirun");
   EXPECT_EQ(first("/usr/bin/mpirun"), "/usr/bin/mpirun");
@@ -179,7 +179,7 @@ TEST(HorovodEnvironment, OverMpi) {
   const Environment env = environment(job, "launcher-0");
   EXPECT_THAT(env, Contains(Pair("HOROVOD_CONTROLLER", "mpi")));
   EXPECT_THAT(env, Contains(Key("OMPI_MCA_plm_rsh_agent")));
-  EXPECT_EQ(commandOf(job)[0], "mpirun");
+  EXPECT_EQ(commandOf(job, Site{})[0], "mpirun");
 }
 
 TEST(Environment, WhatTheJobSaysWins) {

@@ -47,7 +47,9 @@ class CatalogWriter : public FieldVisitor {
     add(field, {"a whole number"}).range = fmt::format("0 to {}", kMaxSeed);
   }
   void number(const Field& field, double& /*value*/, const NumberRule& rule) override {
-    add(field, {"a number"}).range =
+    FieldEntry& entry = add(field, {"a number"});
+    if (rule.min == kAnyNumber) return;
+    entry.range =
         rule.above ? fmt::format("above {}", rule.min) : fmt::format("{} or more", rule.min);
   }
   void flag(const Field& field, bool& /*value*/) override { add(field, {"true", "false"}); }
@@ -121,7 +123,12 @@ class CatalogWriter : public FieldVisitor {
       entry.kinds = scalar->kinds;
       entry.range = scalar->range;
     }
-    entry.kinds.push_back(fmt::format("{{{}}}", join(entry.children, ", ")));
+    // The first few give the idea; the documentation has them all.
+    constexpr std::ptrdiff_t kShown = 3;
+    const auto count = static_cast<std::ptrdiff_t>(entry.children.size());
+    const std::vector<std::string> shown(entry.children.begin(),
+                                         entry.children.begin() + std::min(kShown, count));
+    entry.kinds.push_back(fmt::format("{{{}{}}}", join(shown, ", "), count > kShown ? ", …" : ""));
   }
 
   std::vector<FieldEntry> entries_;

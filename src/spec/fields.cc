@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace dure {
 namespace {
@@ -69,19 +70,78 @@ void visitModel(FieldVisitor& v, Model& model) {
   v.text(
       {"file", "Instead of a name: a TorchScript module or a Keras model of one's own.", "net.pt"},
       model.file, {});
+  v.text({"weights", "A safetensors file with the weights to begin with, by their names.",
+          "first.safetensors"},
+         model.weights, {});
   v.wholes(
       {"hidden", "The sizes of the hidden layers; empty leaves them to the model.", "[256, 128]"},
       model.hidden, {1, 1'000'000});
+  v.wholes({"filters", "Of each convolution of `convnet`; empty is 32 and 64.", "[32, 64]"},
+           model.filters, {1, 100'000});
+  v.number(
+      {"dropout", "The part of the inputs that dropout leaves out; -1 is the model's own.", "0.5"},
+      model.dropout, {.min = -1});
+  v.whole({"embedding", "The length of the vector of a word of `text`; 0 is 32.", "64"},
+          model.embedding, {0, 100'000});
+  v.whole({"lstm", "The size of an LSTM in `text`; 0 takes the mean of the words instead.", "64"},
+          model.lstm, {0, 100'000});
+  v.whole({"vocabulary", "How many words `text` knows; 0 is as many as the data has.", "10000"},
+          model.vocabulary, {});
 }
 
 void visitData(FieldVisitor& v, Data& data) {
   v.text({"path", "The file or directory to learn from.", "/data/fashion-mnist"}, data.path, {});
+  v.text({"format", "What it is; empty finds out.", "npz"}, data.format,
+         {.words = {"", "idx", "npz", "npy", "arrow", "csv"}});
+  v.text({"train", "The split to learn from; empty takes the usual names.", "train"}, data.train,
+         {});
+  v.text({"test", "The split to evaluate on; empty takes the usual names.", "validation"},
+         data.test, {});
+  v.text({"samples", "The column or array with the samples; empty takes the usual names.",
+          "pixel_values"},
+         data.samples, {});
+  v.text({"labels", "The column or array with the labels; empty takes the usual names.", "digit"},
+         data.labels, {});
+  v.wholes({"shape", "Of one sample, channels last; empty is as in the file.", "[28, 28, 1]"},
+           data.shape, {1, 1'000'000'000});
+  v.number({"scale",
+            "What samples are multiplied by first; 0 is 1/255 for bytes and 1 for other numbers.",
+            "0.00390625"},
+           data.scale, {});
+  v.number({"mean", "What is then subtracted.", "0.286"}, data.mean, {.min = kAnyNumber});
+  v.number({"std", "What it is then divided by.", "0.353"}, data.std, {.min = 0, .above = true});
 }
 
 void visitOptimizer(FieldVisitor& v, Optimizer& optimizer) {
   v.text({"name", "How the weights follow the gradient."}, optimizer.name,
          {.words = {"sgd", "adam", "adamw"}});
   v.number({"lr", "The learning rate."}, optimizer.lr, {.min = 0, .above = true});
+  v.number({"momentum", "Of `sgd`.", "0.9"}, optimizer.momentum, {});
+  v.flag({"nesterov", "Whether the momentum of `sgd` looks ahead."}, optimizer.nesterov);
+  v.number({"weight_decay", "How much of the weights is taken away, as the optimizer defines it.",
+            "0.01"},
+           optimizer.weight_decay, {});
+  v.number({"beta1", "Of `adam` and `adamw`."}, optimizer.beta1, {});
+  v.number({"beta2", "Of `adam` and `adamw`."}, optimizer.beta2, {});
+  v.number({"epsilon", "Of `adam` and `adamw`."}, optimizer.epsilon, {.min = 0, .above = true});
+}
+
+void visitSchedule(FieldVisitor& v, Schedule& schedule) {
+  v.choiceOf({"shape", "How the learning rate falls over the training."}, schedule.shape,
+             {"constant", "linear", "cosine", "step"});
+  v.whole({"warmup", "Steps over which the rate first rises from 0.", "500"}, schedule.warmup, {});
+  v.number({"floor", "The part of the rate that `linear` and `cosine` end at."}, schedule.floor,
+           {});
+  v.number({"gamma", "What `step` multiplies the rate by."}, schedule.gamma, {});
+  v.whole({"every", "Epochs between two such multiplications."}, schedule.every, {.min = 1});
+  v.flag({"scale_with_workers", "Whether the rate is multiplied by the number of workers."},
+         schedule.scale_with_workers);
+}
+
+void visitEarlyStopping(FieldVisitor& v, EarlyStopping& stopping) {
+  v.whole({"patience", "Epochs without a better test loss after which training ends.", "3"},
+          stopping.patience, {1, std::numeric_limits<int>::max(), "never"});
+  v.number({"min_delta", "How much better it must be to count."}, stopping.min_delta, {});
 }
 
 void visitTrain(FieldVisitor& v, Train& train) {
@@ -90,12 +150,26 @@ void visitTrain(FieldVisitor& v, Train& train) {
   v.object({"data", "What to learn from.", "/data/fashion-mnist"}, {.shorthand = {"path"}},
            [&](FieldVisitor& inner) { visitData(inner, train.data); });
   v.whole({"epochs", "How often the data is gone through."}, train.epochs, {.min = 1});
+  v.whole({"steps", "Ends the training after so many steps, if the epochs have more.", "50"},
+          train.steps, {1, std::numeric_limits<int>::max(), "all"});
   v.whole({"batch", "Samples of one worker in one step."}, train.batch, {.min = 1});
+  v.whole({"accumulate", "Batches of one worker that make one step together."}, train.accumulate,
+          {1, 100'000});
   v.seed({"seed", "The same seed gives the same order of samples and the same first weights."},
          train.seed);
   v.object({"optimizer", "How the weights are changed.", "{name: adam, lr: 0.001}"},
            {.shorthand = {"name"}},
            [&](FieldVisitor& inner) { visitOptimizer(inner, train.optimizer); });
+  v.object({"schedule", "How the learning rate changes.", "{shape: cosine, warmup: 500}"},
+           {.shorthand = {"shape"}},
+           [&](FieldVisitor& inner) { visitSchedule(inner, train.schedule); });
+  v.number({"clip", "The longest that a gradient may be (its 2-norm); 0 lets it be.", "1.0"},
+           train.clip, {});
+  v.number({"label_smoothing", "The part of the target that is spread over all classes.", "0.1"},
+           train.label_smoothing, {});
+  v.object({"early_stopping", "Ends the training when it gets no better.", "3"},
+           {.shorthand = {"patience"}},
+           [&](FieldVisitor& inner) { visitEarlyStopping(inner, train.early_stopping); });
   v.sync(
       {"sync",
        "When the workers share what they learned: after every step, after some steps, or once at "
@@ -103,13 +177,25 @@ void visitTrain(FieldVisitor& v, Train& train) {
        "{every: 50}"},
       train.sync, syncWords(), [&](FieldVisitor& inner) {
         inner.whole({"every", "Steps between two averages."}, train.sync.every, {.min = 1});
+        inner.number({"momentum", "Nesterov momentum from one average to the next.", "0.9"},
+                     train.sync.momentum, {});
+        inner.number({"lr", "How far to go towards the average.", "0.7"}, train.sync.lr,
+                     {.min = 0, .above = true});
       });
+  v.choiceOf({"wire",
+              "How numbers travel between hosts. The narrow ones carry over what rounding "
+              "lost."},
+             train.wire, {"float32", "bf16", "fp16"});
 }
 
 void visitCheckpoint(FieldVisitor& v, Checkpoint& checkpoint) {
   v.text({"path", "The directory for checkpoints.", "out/checkpoints"}, checkpoint.path, {});
-  v.whole({"every", "Steps between two checkpoints; 0 leaves it to the program."}, checkpoint.every,
-          {});
+  v.whole(
+      {"every",
+       "Steps between two checkpoints; 0 leaves it to the program (native training: each epoch)."},
+      checkpoint.every, {});
+  v.duration({"interval", "Or the time between two checkpoints, with native training.", "5m"},
+             checkpoint.interval, {"never"});
   v.whole({"keep", "How many of the latest to keep."}, checkpoint.keep, {.min = 1});
 }
 

@@ -24,6 +24,9 @@ struct WholeRule {
   std::string_view zero;  // the word for 0, which is then not written as a number
 };
 
+// The `min` of numbers that may be anything.
+inline constexpr double kAnyNumber = std::numeric_limits<double>::lowest();
+
 struct NumberRule {
   double min = 0;
   bool above = false;  // `min` itself is not allowed
@@ -77,7 +80,7 @@ class FieldVisitor {
   // The words of a program, or one line for a shell.
   virtual void command(const Field& field, std::vector<std::string>& value) = 0;
   virtual void environment(const Field& field, std::map<std::string, std::string>& value) = 0;
-  // A word, or an object with the one field that `visit` visits.
+  // A word, or an object with the fields that `visit` visits, `every` among them.
   virtual void sync(const Field& field, Sync& value, const std::vector<std::string>& words,
                     const VisitFields& visit) = 0;
   virtual void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) = 0;

@@ -50,27 +50,72 @@ struct Horovod {
   bool operator==(const Horovod&) const = default;
 };
 
+// What is set to 0 or empty follows from the model and the data.
 struct Model {
-  std::string name;         // built in: convnet, mlp, text, linear
-  std::string file;         // or a TorchScript module or Keras model of one's own
-  std::vector<int> hidden;  // sizes of hidden layers; empty: the model's own
+  std::string name;     // built in: convnet, mlp, text, linear
+  std::string file;     // or a TorchScript module or Keras model of one's own
+  std::string weights;  // a safetensors file to begin with; empty: drawn by the seed
+  std::vector<int> hidden;
+  std::vector<int> filters;  // convnet
+  double dropout = -1;       // below 0: the model's own
+  int embedding = 0;         // text
+  int lstm = 0;              // text; 0: the words are pooled
+  int vocabulary = 0;        // text
   bool operator==(const Model&) const = default;
 };
 
 struct Data {
   std::string path;
+  std::string format;
+  std::string train;
+  std::string test;
+  std::string samples;
+  std::string labels;
+  std::vector<int> shape;
+  double scale = 0;
+  double mean = 0;
+  double std = 1;
   bool operator==(const Data&) const = default;
 };
 
 struct Optimizer {
   std::string name = "adam";
   double lr = 0.001;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
   bool operator==(const Optimizer&) const = default;
 };
 
+enum class ScheduleShape { kConstant, kLinear, kCosine, kStep };
+
+// How the learning rate changes over the training.
+struct Schedule {
+  ScheduleShape shape = ScheduleShape::kConstant;
+  int warmup = 0;      // steps
+  double floor = 0;    // the part of the rate that linear and cosine end at
+  double gamma = 0.1;  // kStep multiplies by it
+  int every = 1;       // epochs, with kStep
+  bool scale_with_workers = false;
+  bool operator==(const Schedule&) const = default;
+};
+
+struct EarlyStopping {
+  int patience = 0;  // epochs; 0: never
+  double min_delta = 0;
+  bool operator==(const EarlyStopping&) const = default;
+};
+
+enum class WireType { kFloat32, kBFloat16, kFloat16 };
+
 struct Sync {
   SyncMode mode = SyncMode::kStep;
-  int every = 0;  // steps between averages, with kEvery
+  int every = 0;        // steps between averages, with kEvery
+  double momentum = 0;  // of the outer Nesterov step, with kEvery
+  double lr = 1;        // of the outer step, with kEvery
   bool operator==(const Sync&) const = default;
 };
 
@@ -79,16 +124,24 @@ struct Train {
   Model model;
   Data data;
   int epochs = 1;
+  int steps = 0;    // 0: as many as the epochs have
   int batch = 100;  // of one worker
+  int accumulate = 1;
   std::uint64_t seed = 1;
   Optimizer optimizer;
+  Schedule schedule;
+  double clip = 0;  // 0: not
+  double label_smoothing = 0;
+  EarlyStopping early_stopping;
   Sync sync;
+  WireType wire = WireType::kFloat32;
   bool operator==(const Train&) const = default;
 };
 
 struct Checkpoint {
   std::string path;
-  int every = 0;  // steps; 0: only what the program does by itself
+  int every = 0;         // steps; 0: only what the program does by itself
+  Duration interval{0};  // 0: by steps only
   int keep = 3;
   bool operator==(const Checkpoint&) const = default;
 };

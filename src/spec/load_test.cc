@@ -184,7 +184,8 @@ TEST(LoadTest, SaysWhatIsWrongWithAValue) {
 TEST(LoadTest, SaysWhatIsWrongWithATraining) {
   const std::vector<Mistake> mistakes{
       {"train: {model: mpl, data: /d}\n",
-       {"job.yaml:1:16: train.model: must be convnet, mlp, text, linear or {name, file, hidden}, "
+       {"job.yaml:1:16: train.model: must be convnet, mlp, text, linear or {name, file, weights, "
+        "…}, "
         "got "
         "\"mpl\"; did you mean \"mlp\"?"}},
       {"train: {model: {name: mpl}, data: /d}\n",
@@ -195,7 +196,7 @@ TEST(LoadTest, SaysWhatIsWrongWithATraining) {
        {"job.yaml:1:37: train.model.hidden[0]: must be a whole number, got \"a\"",
         "job.yaml:1:40: train.model.hidden[1]: must be 1 or more, got 0"}},
       {"train: {model: mlp, data: [1]}\n",
-       {"job.yaml:1:27: train.data: must be a text or {path}, got a list"}},
+       {"job.yaml:1:27: train.data: must be a text or {path, format, train, …}, got a list"}},
       {"train: {model: mlp, data: /d, optimizer: {lr: 0}}\n",
        {"job.yaml:1:47: train.optimizer.lr: must be above 0, got 0"}},
       {"train: {model: mlp, data: /d, epochs: 0, batch: 0, seed: -1}\n",
@@ -203,11 +204,25 @@ TEST(LoadTest, SaysWhatIsWrongWithATraining) {
         "job.yaml:1:49: train.batch: must be 1 or more, got 0",
         "job.yaml:1:58: train.seed: must be 0 or more, got -1"}},
       {"train: {model: mlp, data: /d, sync: sometimes}\n",
-       {"job.yaml:1:37: train.sync: must be step, end or {every}, got \"sometimes\""}},
+       {"job.yaml:1:37: train.sync: must be step, end or {every, momentum, lr}, got "
+        "\"sometimes\""}},
       {"train: {model: mlp, data: /d, sync: {}}\n",
        {"job.yaml:1:31: train.sync.every: is missing"}},
       {"train: {model: {name: mlp, file: a.pt}, data: /d}\n",
        {"job.yaml:1:9: train.model: has a name and a file; give one of them"}},
+      {"train: {model: {name: mlp, lstm: 4, dropout: 1}, data: /d}\n",
+       {"job.yaml:1:28: train.model.lstm: only the model text has it",
+        "job.yaml:1:37: train.model.dropout: must be below 1, got 1"}},
+      {"train: {model: {file: a.pt, hidden: [2]}, data: /d}\noutput: m.h5\n",
+       {"job.yaml:1:29: train.model.hidden: a model from a file has its own",
+        "job.yaml:2:1: output: a TorchScript module cannot be written as .h5; give .pt or "
+        ".safetensors"}},
+      {"train: {model: mlp, data: /d, optimizer: {nesterov: true, name: sgd}}\noutput: m.txt\n",
+       {"job.yaml:1:43: train.optimizer.nesterov: needs a momentum",
+        "job.yaml:2:1: output: must end in .h5 (Keras), .pt (TorchScript) or .safetensors"}},
+      {"workers: {min: 1, max: 2}\ntrain: {model: mlp, data: /d, sync: end}\n",
+       {"job.yaml:2:31: train.sync: workers that train apart cannot become fewer; give one number "
+        "of workers"}},
       {"train: {data: /d}\n", {"job.yaml:1:1: train.model: is missing; a native job needs one"}},
       {"train: {model: mlp}\n",
        {"job.yaml:1:1: train.data.path: is missing; a native job needs it"}},

@@ -69,7 +69,9 @@ class SchemaWriter : public FieldVisitor {
     put(field, {{"type", "integer"}, {"minimum", 0}, {"maximum", kMaxSeed}});
   }
   void number(const Field& field, double& /*value*/, const NumberRule& rule) override {
-    put(field, {{"type", "number"}, {rule.above ? "exclusiveMinimum" : "minimum", rule.min}});
+    json schema = {{"type", "number"}};
+    if (rule.min != kAnyNumber) schema[rule.above ? "exclusiveMinimum" : "minimum"] = rule.min;
+    put(field, std::move(schema));
   }
   void flag(const Field& field, bool& /*value*/) override { put(field, {{"type", "boolean"}}); }
   void choice(const Field& field, int& /*value*/, const std::vector<std::string>& words) override {

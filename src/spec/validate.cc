@@ -100,7 +100,7 @@ class Validator {
   }
 
   void native() {
-    if (!sound({"strategy", "train"})) return;
+    if (!sound({"strategy", "train", "output", "workers"})) return;
     const Train& train = job_.train;
     if (job_.strategy != Strategy::kNative) {
       if (places_.has("train")) {
@@ -121,6 +121,58 @@ class Validator {
     }
     if (train.data.path.empty())
       reportMissing("train.data.path", "is missing; a native job needs it");
+    model();
+    training();
+  }
+
+  // Of a number that is a part of something.
+  void below(const std::string& path, double value, double limit) {
+    if (value >= limit) report(path, fmt::format("must be below {}, got {}", limit, value));
+  }
+
+  void model() {
+    const Model& model = job_.train.model;
+    below("train.model.dropout", model.dropout, 1);
+    const auto belongsTo = [&](const std::string& field, std::string_view owner, bool given) {
+      if (given && model.name != owner && !(model.name.empty() && model.file.empty())) {
+        report("train.model." + field, fmt::format("only the model {} has it", owner));
+      }
+    };
+    belongsTo("filters", "convnet", !model.filters.empty());
+    belongsTo("embedding", "text", model.embedding > 0);
+    belongsTo("lstm", "text", model.lstm > 0);
+    belongsTo("vocabulary", "text", model.vocabulary > 0);
+    if (model.file.empty()) return;
+    if (!model.hidden.empty()) report("train.model.hidden", "a model from a file has its own");
+    if (model.dropout >= 0) report("train.model.dropout", "a model from a file has its own");
+  }
+
+  void training() {
+    const Train& train = job_.train;
+    below("train.optimizer.momentum", train.optimizer.momentum, 1);
+    below("train.optimizer.beta1", train.optimizer.beta1, 1);
+    below("train.optimizer.beta2", train.optimizer.beta2, 1);
+    below("train.label_smoothing", train.label_smoothing, 1);
+    below("train.sync.momentum", train.sync.momentum, 1);
+    if (train.schedule.floor > 1) {
+      report("train.schedule.floor",
+             fmt::format("must be 1 or less, got {}", train.schedule.floor));
+    }
+    if (train.optimizer.nesterov && !(train.optimizer.momentum > 0)) {
+      report("train.optimizer.nesterov", "needs a momentum");
+    }
+    if (train.sync.mode == SyncMode::kEnd && job_.workers.min != job_.workers.max) {
+      report("train.sync",
+             "workers that train apart cannot become fewer; give one number of workers");
+    }
+    const std::string& output = job_.output;
+    if (!output.empty() && !output.ends_with(".h5") && !output.ends_with(".pt") &&
+        !output.ends_with(".safetensors")) {
+      report("output", "must end in .h5 (Keras), .pt (TorchScript) or .safetensors");
+    }
+    if (train.model.file.ends_with(".pt") && output.ends_with(".h5")) {
+      report("output", "a TorchScript module cannot be written as .h5; give .pt or .safetensors");
+    }
   }
 
   void volumes() {

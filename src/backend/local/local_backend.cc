@@ -30,18 +30,20 @@ int coreCount() {
 }
 
 // The command must be there before anything starts. It is looked for as the agent will.
-Status findCommand(const Job& job) {
-  if (job.strategy == Strategy::kNative) {
-    return Error(Code::kUnavailable, "native training needs dure-trainer, which is not installed");
-  }
+Status findCommand(const Job& job, const Site& site) {
   struct stat info {};
   if (stat(job.program.workdir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return Error(Code::kInvalid, "program.workdir: no directory " + job.program.workdir);
   }
+  if (job.strategy == Strategy::kNative) {
+    const std::string trainer = commandOf(job, site).front();
+    if (access(trainer.c_str(), X_OK) == 0) return {};
+    return Error(Code::kUnavailable, "native training needs " + systemError(trainer).message());
+  }
   std::vector<std::string> environment = currentEnvironment();
   const auto path = job.env.find("PATH");
   if (path != job.env.end()) environment.push_back("PATH=" + path->second);
-  const std::string program = commandOf(job).front();
+  const std::string program = commandOf(job, site).front();
   auto found = findProgram(program, environment);
   if (!found) return Error(Code::kInvalid, "program.command: " + found.error().message());
   if (found->front() != '/') *found = job.program.workdir + "/" + *found;
@@ -60,7 +62,9 @@ LocalBackend::LocalBackend(asio::io_context& loop, Options options)
     : loop_(loop), options_(std::move(options)), children_(loop), again_(loop) {}
 
 Result<Site> LocalBackend::survey(const Job& job) {
-  if (auto found = findCommand(job); !found) return std::move(found).error();
+  Site site;
+  site.agent = options_.agent;
+  if (auto found = findCommand(job, site); !found) return std::move(found).error();
   if (access(options_.agent.c_str(), X_OK) != 0) {
     return Error(Code::kUnavailable, systemError("the agent " + options_.agent).message());
   }
@@ -77,10 +81,8 @@ Result<Site> LocalBackend::survey(const Job& job) {
                              "above 65535",
                              count, port));
   }
-  Site site;
   site.address = job.local.networks.empty() ? kLoopback : job.local.address;
   site.interface = "lo";
-  site.agent = options_.agent;
   site.directory = options_.directory;
   site.workdir = job.program.workdir;
   site.one_machine = true;

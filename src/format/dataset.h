@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "format/array.h"
+
+namespace dure {
+
+// One split of a data set: samples with a label each, read by number in any order. Const members
+// may be called from several threads at once.
+class Split {
+ public:
+  virtual ~Split() = default;
+
+  virtual std::int64_t size() const = 0;
+  // Of one sample: {28, 28}, {28, 28, 1}, {256}. All samples of a split have the same.
+  const std::vector<std::int64_t>& sampleShape() const { return sample_shape_; }
+  DType sampleType() const { return sample_type_; }
+  // Whole numbers are classes, others are targets of a regression.
+  bool labelsAreClasses() const { return labels_are_classes_; }
+
+  // The samples of these rows, one after the other, into `out` (rows.size() samples of
+  // sampleShape() in sampleType()). A row that is damaged in the file gives an error that names
+  // file and offset.
+  virtual Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const = 0;
+  // Their labels: class numbers, or targets, as double holds both exactly enough.
+  virtual Status readLabels(std::span<const std::int64_t> rows, double* out) const = 0;
+
+ protected:
+  std::vector<std::int64_t> sample_shape_;
+  DType sample_type_ = DType::kU8;
+  bool labels_are_classes_ = true;
+};
+
+struct DatasetOptions {
+  std::string path;    // a file or a directory
+  std::string format;  // "idx", "npz", "npy", "arrow", "csv"; empty: found out
+  std::string train;   // the names of the splits (or their files); empty: the usual ones
+  std::string test;
+  std::string samples;  // the column or array with the samples; empty: the usual ones
+  std::string labels;   // the same for the labels
+};
+
+struct Dataset {
+  std::unique_ptr<Split> train;
+  std::unique_ptr<Split> test;           // may be absent
+  std::string format;                    // which it was
+  std::vector<std::string> class_names;  // empty unless the files say
+  std::int64_t classes = 0;              // 0 for a regression; else all labels are below it
+};
+
+// Opens what is at `path`. NotFound or Invalid, in one sentence that names the file and, where it
+// is damaged, the offset. Reads no more than headers and labels.
+Result<Dataset> openDataset(const DatasetOptions& options);
+
+}  // namespace dure

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+#include "format/array.h"
+
+namespace dure {
+
+// One layer of a Keras Sequential model, as its configuration describes it.
+struct KerasLayer {
+  std::string type;                                    // "Conv2D", "Dense", "LSTM", …
+  std::string name;                                    // unique in the model: "conv2d_1"
+  nlohmann::json config;                               // the layer's "config" without the name
+  std::vector<std::pair<std::string, Array>> weights;  // "kernel", "bias", … in Keras' order
+};
+
+struct KerasModel {
+  std::string name = "sequential";
+  std::vector<KerasLayer> layers;  // an InputLayer first where the file has one
+  nlohmann::json training_config;  // null: none
+};
+
+// HDF5 is not thread-safe: both functions below wait for each other, and nothing else in the
+// process may call HDF5 meanwhile.
+
+// An .h5 file in the layout that Keras 2's load_model reads: model_config, keras_version and
+// backend as attributes, weights below model_weights/LAYER/LAYER/WEIGHT:0 with layer_names and
+// weight_names. Written beside `path`, synced, renamed.
+Status writeKeras(const std::string& path, const KerasModel& model);
+
+// The architecture, and the weights where the file has them: an .h5 file that Keras or writeKeras
+// wrote (weights optional), or a .json file from model.to_json(). Sequential models only, nested
+// ones refused by name; channels_first refused.
+Result<KerasModel> readKeras(const std::string& path);
+
+}  // namespace dure

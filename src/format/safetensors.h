@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "format/array.h"
+
+namespace dure {
+
+using NamedArrays = std::vector<std::pair<std::string, Array>>;
+
+// A .safetensors file: arrays by name, and texts by name.
+struct Safetensors {
+  NamedArrays arrays;  // in the order of their place in the file
+  std::map<std::string, std::string> metadata;
+
+  const Array* find(const std::string& name) const;
+};
+
+// Maps the file; the arrays are views of it. Everything the header says is checked first.
+Result<Safetensors> readSafetensors(const std::string& path);
+
+// Writes to a name beside `path`, syncs, renames: all of it or none. Array data begins at multiples
+// of 64.
+Status writeSafetensors(const std::string& path, const Safetensors& content);
+
+}  // namespace dure

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace dure {
+
+// How 32-bit numbers travel between hosts. The narrow ones keep what rounding lost and add it to
+// the next sum of the same kind (error feedback). Within a host numbers are never narrowed.
+enum class Wire { kFloat32, kBFloat16, kFloat16 };
+
+struct GroupOptions {
+  std::string address;  // where rank 0 waits for the others
+  std::uint16_t port = 0;
+  int rank = 0;
+  int size = 1;
+  // The same in every rank and different in every generation of every run: what is left of another
+  // attempt is never joined.
+  std::string key;
+  Wire wire = Wire::kFloat32;
+  Duration timeout{300'000};  // of the joining, and of every later wait
+};
+
+// What the group has cost this process so far.
+struct Traffic {
+  std::int64_t network_bytes = 0;  // sent to other hosts
+  std::int64_t memory_bytes = 0;   // given to other processes of this host
+  std::int64_t operations = 0;
+  Duration waited{0};  // inside operations, in all (kept finer within)
+};
+
+// The processes of a job, as one: shared memory between those of a host, and one leader per host
+// over Gloo (or NCCL, where the build has it). Every member calls the same operations in the same
+// order. A group is used by one thread at a time. Sums are taken in a fixed order, so that the same
+// inputs give the same bits, and every member gets the same bits.
+//
+// A member that is gone makes the others' operations fail with Unavailable, in a second or so
+// within a host; a group that has failed stays failed.
+class Group {
+ public:
+  virtual ~Group() = default;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int hosts() const { return hosts_; }
+
+  // Every member's `data` becomes the sum over all of them. `stream` (from 0) tells sums of
+  // different kinds apart: each has its own error feedback.
+  virtual Status sum(std::span<float> data, int stream = 0) = 0;
+  // The same for other numbers, never narrowed.
+  virtual Status sum(std::span<double> data) = 0;
+  virtual Status sum(std::span<std::int64_t> data) = 0;
+  // `data` of `root` in every member.
+  virtual Status broadcast(std::span<std::byte> data, int root) = 0;
+  // Everyone's `mine` (of the same size) in the order of the ranks; `all` has room for them.
+  virtual Status gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  virtual Status barrier() = 0;
+
+  virtual Traffic traffic() const = 0;
+
+  // What error feedback holds back in this process, for checkpoints: empty unless `wire` is narrow
+  // and this process is its host's leader. The same bytes given back go on with the same bits.
+  virtual std::string feedback() const = 0;
+  virtual Status restoreFeedback(std::string_view bytes) = 0;
+
+ protected:
+  int rank_ = 0;
+  int size_ = 1;
+  int hosts_ = 1;
+};
+
+// Waits until all members have come. A group of one needs no address and talks to nobody.
+Result<std::unique_ptr<Group>> joinGroup(const GroupOptions& options);
+
+}  // namespace dure

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "group/group.h"
+#include "train/loss.h"
+#include "train/network.h"
+#include "train/training_data.h"
+
+namespace dure {
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;
+};
+
+// Of the whole test set: every worker takes its part, and the sums are exact. All workers call it
+// together and get the same.
+Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType loss,
+                            Group& group);
+
+}  // namespace dure

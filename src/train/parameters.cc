@@ -1,0 +1,130 @@
+#include "train/parameters.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <map>
+
+namespace dure {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // numbers, 64 bytes
+
+std::int64_t elementsOf(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+at::Tensor viewOf(const at::Tensor& flat, std::int64_t offset, const Parameters::Spec& spec) {
+  const at::Tensor part = flat.narrow(0, offset, elementsOf(spec.shape));
+  if (!spec.channels_last) return part.view(spec.shape);
+  const auto& s = spec.shape;
+  return part.view({s[0], s[2], s[3], s[1]}).permute({0, 3, 1, 2});
+}
+
+const std::vector<std::pair<DType, at::ScalarType>>& types() {
+  static const std::vector<std::pair<DType, at::ScalarType>> pairs{
+      {DType::kBool, at::kBool}, {DType::kU8, at::kByte},       {DType::kI8, at::kChar},
+      {DType::kI16, at::kShort}, {DType::kI32, at::kInt},       {DType::kI64, at::kLong},
+      {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat},
+      {DType::kF64, at::kDouble}};
+  return pairs;
+}
+
+}  // namespace
+
+Parameters::Parameters(const std::vector<Spec>& specs) {
+  std::int64_t total = 0;
+  std::vector<std::int64_t> offsets;
+  for (const Spec& spec : specs) {
+    offsets.push_back(total);
+    total += (elementsOf(spec.shape) + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  values_ = at::zeros({total});
+  shared_ = at::zeros({total + kAlignment});
+  grads_ = shared_.narrow(0, 0, total);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    Parameter parameter{.name = specs[i].name,
+                        .value = viewOf(values_, offsets[i], specs[i]),
+                        .grad = viewOf(grads_, offsets[i], specs[i]),
+                        .offset = offsets[i],
+                        .count = elementsOf(specs[i].shape)};
+    parameter.value = parameter.value.detach();
+    parameter.value.requires_grad_(true);
+    parameter.value.mutable_grad() = parameter.grad;
+    all_.push_back(std::move(parameter));
+  }
+}
+
+std::int64_t Parameters::count() const {
+  std::int64_t total = 0;
+  for (const Parameter& parameter : all_) total += parameter.count;
+  return total;
+}
+
+Array toArray(const at::Tensor& tensor) {
+  auto owner = std::make_shared<at::Tensor>(tensor.detach().cpu().contiguous());
+  Array array;
+  for (const auto& [ours, theirs] : types()) {
+    if (theirs == owner->scalar_type()) array.dtype = ours;
+  }
+  array.shape = owner->sizes().vec();
+  array.data = static_cast<const std::byte*>(owner->data_ptr());
+  array.owner = std::move(owner);
+  return array;
+}
+
+at::Tensor toTensor(const Array& array) {
+  for (const auto& [ours, theirs] : types()) {
+    if (ours != array.dtype) continue;
+    at::Tensor tensor = at::empty(array.shape, at::dtype(theirs));
+    std::memcpy(tensor.data_ptr(), array.data, array.bytes());
+    return tensor;
+  }
+  // Unsigned numbers of more than a byte, which torch does not have.
+  at::Tensor tensor = at::empty(array.shape, at::kLong);
+  auto* out = tensor.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, array.data + static_cast<std::size_t>(i) * sizeOf(array.dtype),
+                sizeOf(array.dtype));
+    out[i] = static_cast<std::int64_t>(number);
+  }
+  return tensor;
+}
+
+NamedArrays namedWeights(const Parameters& parameters) {
+  NamedArrays named;
+  for (const Parameter& parameter : parameters.all()) {
+    named.emplace_back(parameter.name, toArray(parameter.value));
+  }
+  return named;
+}
+
+Status loadWeights(Parameters& parameters, const NamedArrays& weights) {
+  std::map<std::string, const Array*> by_name;
+  for (const auto& [name, array] : weights) by_name[name] = &array;
+  at::NoGradGuard no_grad;
+  for (Parameter& parameter : parameters.all()) {
+    const auto found = by_name.find(parameter.name);
+    if (found == by_name.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, array] : weights) names.push_back(name);
+      return Error(Code::kInvalid, fmt::format("there is no weight {}; there are {}",
+                                               parameter.name, fmt::join(names, ", ")));
+    }
+    const Array& array = *found->second;
+    if (array.shape != parameter.value.sizes().vec()) {
+      return Error(Code::kInvalid,
+                   fmt::format("the weight {} has the shape [{}], and the model wants [{}]",
+                               parameter.name, fmt::join(array.shape, ", "),
+                               fmt::join(parameter.value.sizes().vec(), ", ")));
+    }
+    parameter.value.copy_(toTensor(array));
+  }
+  return {};
+}
+
+}  // namespace dure

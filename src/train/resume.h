@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+
+#include "group/group.h"
+#include "spec/job.h"
+#include "train/checkpoint_writer.h"
+#include "train/network.h"
+#include "train/optimizer.h"
+#include "train/progress.h"
+#include "train/reporter.h"
+#include "train/surroundings.h"
+#include "train/synchronizer.h"
+#include "train/training_data.h"
+
+namespace dure {
+
+// Turns the state of a training into checkpoints, and back. Workers that are the same after every
+// step have one state between them, which the first one writes; others write one each.
+class Checkpoints {
+ public:
+  // Everything outlives it.
+  Checkpoints(const Job& job, const Surroundings& here, const TrainingData& data, Network& network,
+              FlatOptimizer& optimizer, Synchronizer& sync, Group& group, Reporter& reporter);
+
+  // Loads the newest whole checkpoint, if there is one of this training, in every worker; also its
+  // global batch. Invalid if the directory has an unfinished training that is another.
+  Status resume(Progress& progress, std::int64_t& global_batch);
+
+  // Takes a snapshot if it is time to.
+  Status afterStep(const Progress& progress, std::int64_t global_batch, bool epoch_over, bool last);
+  // Waits for what is being written.
+  void settle();
+  // The model is written as well: the next run of the job begins anew.
+  Status finish();
+
+ private:
+  bool differ() const;
+  Result<bool> isTime(const Progress& progress, bool epoch_over, bool last);
+  Status tellAll(Progress& progress, std::int64_t& global_batch);
+  void take(const Progress& progress, std::int64_t global_batch);
+  Status load(const CheckpointStore::Found& found, Progress& progress);
+  nlohmann::json about() const;
+  Safetensors ownState(const Progress& progress) const;
+  Status loadOwnState(const Safetensors& state, Progress& progress, int world_then);
+
+  const Job& job_;
+  const Surroundings& here_;
+  const TrainingData& data_;
+  Network& network_;
+  FlatOptimizer& optimizer_;
+  Synchronizer& sync_;
+  Group& group_;
+  Reporter& reporter_;
+  std::optional<CheckpointStore> store_;
+  std::optional<CheckpointWriter> writer_;
+  std::chrono::steady_clock::time_point last_time_;
+  std::int64_t last_step_ = 0;
+};
+
+}  // namespace dure

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace dure {
+
+// What the trainer is told by its environment. Without Dure around it, it trains alone.
+struct Surroundings {
+  int rank = 0;
+  int world = 1;
+  int generation = 1;
+  std::string job_file;  // $DURE_TASK_DIR/job.yaml, or the argument
+  std::string address;   // of the first rank
+  std::uint16_t port = 0;
+  std::string key;         // of this gang of this run
+  std::string metrics;     // a pipe to report to, or empty
+  std::string checkpoint;  // directories and files, whole; empty: none
+  std::string output;
+};
+
+// Reads the variables that `dure env` prints. Invalid, naming the variable, if one makes no sense.
+Result<Surroundings> readSurroundings();
+
+}  // namespace dure

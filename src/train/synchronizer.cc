@@ -1,0 +1,114 @@
+#include "train/synchronizer.h"
+
+#include <chrono>
+
+namespace dure {
+namespace {
+
+std::span<float> numbersOf(at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+
+ private:
+  double& seconds_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Synchronizer::Synchronizer(const Sync& sync, Group& group, Network& network)
+    : sync_(sync), group_(group), network_(network) {
+  // On one host a sum is work for this very core, and one sum is less work than several.
+  if (sharesGradients() && group_.hosts() > 1) buckets_.emplace(group_, network_.parameters());
+  if (sync_.mode == SyncMode::kEvery && (sync_.momentum > 0 || sync_.lr != 1)) {
+    momentum_ = at::zeros_like(network_.parameters().values());
+  }
+  // The change since the last average is small beside the weights: narrow numbers lose less of it.
+  if (momentum_.defined() || (sync_.mode != SyncMode::kStep && group_.hosts() > 1)) {
+    anchor_ = network_.parameters().values().clone();
+  }
+}
+
+void Synchronizer::weightsLoaded() {
+  if (anchor_.defined() && sync_.mode == SyncMode::kEvery) {
+    anchor_.copy_(network_.parameters().values());
+  }
+}
+
+void Synchronizer::beforeBackward() {
+  if (buckets_) buckets_->arm();
+}
+
+Status Synchronizer::afterBackward() {
+  if (!sharesGradients()) return {};
+  const Stopwatch watch(waited_);
+  auto summed =
+      buckets_ ? buckets_->finish() : group_.sum(numbersOf(network_.parameters().shared()));
+  if (!summed) return summed;
+  return averageBuffers();
+}
+
+bool Synchronizer::inStep(std::int64_t done, bool epoch_over) const {
+  switch (sync_.mode) {
+    case SyncMode::kStep:
+      return true;
+    case SyncMode::kEvery:
+      return epoch_over || done % sync_.every == 0;
+    case SyncMode::kEnd:
+      return group_.size() == 1;
+  }
+  return true;
+}
+
+Status Synchronizer::afterStep(std::int64_t done, bool epoch_over) {
+  if (group_.size() == 1 || sync_.mode != SyncMode::kEvery || !inStep(done, epoch_over)) return {};
+  return averageWeights();
+}
+
+Status Synchronizer::atEnd() {
+  if (group_.size() == 1 || sync_.mode == SyncMode::kStep) return {};
+  return averageWeights();
+}
+
+Status Synchronizer::averageBuffers() {
+  for (at::Tensor& buffer : network_.buffers()) {
+    // As double, which is never narrowed.
+    at::Tensor numbers = buffer.detach().to(at::kDouble).contiguous();
+    const std::span<double> span(numbers.data_ptr<double>(),
+                                 static_cast<std::size_t>(numbers.numel()));
+    if (auto summed = group_.sum(span); !summed) return summed;
+    at::NoGradGuard no_grad;
+    buffer.copy_(numbers.div_(group_.size()));
+  }
+  return {};
+}
+
+Status Synchronizer::averageWeights() {
+  const Stopwatch watch(waited_);
+  at::NoGradGuard no_grad;
+  at::Tensor& values = network_.parameters().values();
+  if (auto averaged = averageBuffers(); !averaged) return averaged;
+  if (anchor_.defined()) values.sub_(anchor_);
+  if (auto summed = group_.sum(numbersOf(values)); !summed) return summed;
+  values.div_(group_.size());
+  if (anchor_.defined()) values.add_(anchor_);
+  if (!momentum_.defined()) {
+    if (anchor_.defined()) anchor_.copy_(values);
+    return {};
+  }
+  // The way that the workers went together, as a gradient for an outer step of Nesterov's.
+  const at::Tensor way = anchor_ - values;
+  momentum_.mul_(sync_.momentum).add_(way);
+  values.copy_(anchor_).sub_(way.add_(momentum_, sync_.momentum), sync_.lr);
+  anchor_.copy_(values);
+  return {};
+}
+
+}  // namespace dure

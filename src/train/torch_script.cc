@@ -1,0 +1,182 @@
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <torch/script.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "train/model_files.h"
+
+namespace dure {
+namespace {
+
+std::string activationCall(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return "torch.relu(x)";
+    case Activation::kTanh:
+      return "torch.tanh(x)";
+    case Activation::kSigmoid:
+      return "torch.sigmoid(x)";
+    case Activation::kSoftmax:
+      return "torch.softmax(x, -1)";
+    case Activation::kElu:
+      return "torch.elu(x)";
+    case Activation::kSelu:
+      return "torch.selu(x)";
+    case Activation::kSoftplus:
+      return "torch.nn.functional.softplus(x)";
+    case Activation::kNone:
+      break;
+  }
+  return "";
+}
+
+// The padding of "same", as constant_pad_nd takes it; empty if there is none.
+std::string samePadding(const Layer& layer) {
+  if (!layer.same_padding) return "";
+  std::int64_t pads[4];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t covered = (layer.output[i] - 1) * layer.stride[i] + layer.kernel[i];
+    const std::int64_t pad = std::max<std::int64_t>(0, covered - layer.input[i]);
+    pads[(1 - i) * 2] = pad / 2;
+    pads[(1 - i) * 2 + 1] = pad - pad / 2;
+  }
+  return fmt::format("[{}]", fmt::join(pads, ", "));
+}
+
+std::string call(const Layer& layer) {
+  const std::string kernel = fmt::format("[{}]", fmt::join(layer.kernel, ", "));
+  const std::string stride = fmt::format("[{}]", fmt::join(layer.stride, ", "));
+  const std::string self = "self." + layer.name;
+  const std::string bias = layer.bias ? self + ".bias" : "None";
+  switch (layer.type) {
+    case LayerType::kConv2d:
+      return fmt::format("torch.conv2d(x, {}.weight, {}, {})", self, bias, stride);
+    case LayerType::kMaxPool2d:
+      return fmt::format("torch.max_pool2d(x, {}, {})", kernel, stride);
+    case LayerType::kAveragePool2d:
+      return fmt::format("torch.avg_pool2d(x, {}, {})", kernel, stride);
+    case LayerType::kGlobalAveragePool2d:
+      return "torch.mean(x, [2, 3])";
+    case LayerType::kGlobalMaxPool2d:
+      return "torch.amax(x, [2, 3])";
+    case LayerType::kFlatten:
+      return layer.input.size() == 3 ? "torch.flatten(torch.permute(x, [0, 2, 3, 1]), 1)"
+                                     : "torch.flatten(x, 1)";
+    case LayerType::kDense:
+      return layer.bias ? fmt::format("torch.addmm({0}.bias, x, torch.t({0}.weight))", self)
+                        : fmt::format("torch.mm(x, torch.t({}.weight))", self);
+    case LayerType::kEmbedding:
+      return fmt::format("torch.embedding({}.weight, x)", self);
+    case LayerType::kGlobalAveragePool1d:
+      return "torch.mean(x, [1])";
+    case LayerType::kGlobalMaxPool1d:
+      return "torch.amax(x, [1])";
+    case LayerType::kLstm:
+    case LayerType::kDropout:
+    case LayerType::kActivation:
+      break;
+  }
+  return "x";
+}
+
+// One layer in lines of the body.
+std::string linesOf(const Layer& layer) {
+  std::string lines;
+  const auto line = [&](const std::string& text) { lines += "    " + text + "\n"; };
+  if (layer.type == LayerType::kLstm) {
+    line(fmt::format("h = torch.zeros([1, x.size(0), {}], dtype=x.dtype, device=x.device)",
+                     layer.units));
+    line(fmt::format(
+        "r = torch.lstm(x, [h, h], [self.{0}.weight_ih, self.{0}.weight_hh, self.{0}.bias, "
+        "torch.zeros_like(self.{0}.bias)], True, 1, 0.0, False, False, True)",
+        layer.name));
+    line(layer.return_sequences ? "x = r[0]" : "x = r[1][0]");
+    return lines;
+  }
+  const std::string padding = samePadding(layer);
+  if (!padding.empty() && layer.type == LayerType::kConv2d) {
+    line(fmt::format("x = torch.constant_pad_nd(x, {}, 0.0)", padding));
+  } else if (!padding.empty()) {
+    line(fmt::format("x = torch.constant_pad_nd(x, {}, float('-inf'))", padding));
+  }
+  const std::string made = call(layer);
+  if (made != "x") line("x = " + made);
+  const std::string activation = activationCall(layer.activation);
+  if (!activation.empty()) line("x = " + activation);
+  return lines;
+}
+
+}  // namespace
+
+std::string toTorchScript(const Architecture& architecture) {
+  std::string source = "def forward(self, x):\n";
+  const auto& shape = architecture.input;
+  if (shape.size() == 3) {
+    source += fmt::format("    x = torch.permute(torch.reshape(x, [-1, {}]), [0, 3, 1, 2])\n",
+                          fmt::join(shape, ", "));
+  }
+  for (const Layer& layer : architecture.layers) source += linesOf(layer);
+  return source + "    return x\n";
+}
+
+Status saveTorchScript(const std::string& path, const torch::jit::Module& module,
+                       const std::map<std::string, std::string>& about) {
+  const std::string temporary = path + ".part";
+  try {
+    torch::jit::ExtraFilesMap extra;
+    for (const auto& [name, text] : about) extra["dure/" + name] = text;
+    module.save(temporary, extra);
+  } catch (const std::exception& error) {
+    unlink(temporary.c_str());
+    return Error(Code::kIo, path + ": " + std::string(error.what()).substr(0, 200));
+  }
+  const Fd file(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || fsync(file.get()) != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
+    const Error error = systemError(path);
+    unlink(temporary.c_str());
+    return error;
+  }
+  return syncDirectory(std::filesystem::path(path).parent_path().string());
+}
+
+Status saveLayers(const std::string& path, const Architecture& architecture,
+                  const Parameters& parameters, const std::map<std::string, std::string>& about) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  if (!parent.empty()) {
+    if (auto made = makeDirectories(parent); !made) return made;
+  }
+  if (path.ends_with(".h5")) return writeKeras(path, toKeras(architecture, parameters));
+  if (path.ends_with(".safetensors")) {
+    Safetensors content{.arrays = namedWeights(parameters), .metadata = about};
+    content.metadata["format"] = "pt";
+    return writeSafetensors(path, content);
+  }
+  torch::jit::Module module("Model");
+  std::map<std::string, torch::jit::Module> children;
+  for (const Parameter& parameter : parameters.all()) {
+    const std::size_t dot = parameter.name.rfind('.');
+    const std::string layer = parameter.name.substr(0, dot);
+    auto child = children.find(layer);
+    if (child == children.end()) {
+      child = children
+                  .emplace(layer, torch::jit::Module("Layer_" + layer,
+                                                     module._ivalue()->compilation_unit()))
+                  .first;
+    }
+    child->second.register_parameter(parameter.name.substr(dot + 1),
+                                     parameter.value.detach().clone(at::MemoryFormat::Contiguous),
+                                     false);
+  }
+  for (const auto& [name, child] : children) module.register_module(name, child);
+  module.define(toTorchScript(architecture));
+  module.eval();
+  return saveTorchScript(path, module, about);
+}
+
+}  // namespace dure

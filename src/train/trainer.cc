@@ -1,0 +1,415 @@
+#include "train/trainer.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/text.h"
+#include "train/batch_loader.h"
+#include "train/evaluation.h"
+#include "train/reporter.h"
+#include "train/resume.h"
+#include "train/sample_order.h"
+#include "train/schedule.h"
+#include "train/synchronizer.h"
+
+namespace dure {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kReportEvery{200};
+
+double secondsSince(SteadyClock::time_point began) {
+  return std::chrono::duration<double>(SteadyClock::now() - began).count();
+}
+
+Wire wireOf(WireType type) {
+  return type == WireType::kBFloat16  ? Wire::kBFloat16
+         : type == WireType::kFloat16 ? Wire::kFloat16
+                                      : Wire::kFloat32;
+}
+
+std::int64_t peakMemory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+// The batches of one worker, from a step on: which rows they are, in which pieces.
+class WorkerBatches {
+ public:
+  WorkerBatches(const SampleOrder& order, std::int64_t first_step, std::int64_t steps, int rank,
+                int world, int pieces)
+      : order_(order),
+        step_(first_step),
+        steps_(steps),
+        rank_(rank),
+        world_(world),
+        pieces_(pieces) {}
+
+  // The part of a step that is the worker's piece.
+  static Share pieceOf(const SampleOrder& order, std::int64_t step, int rank, int world, int piece,
+                       int pieces) {
+    const Share own = shareOf(order.rowsInStep(step % order.stepsPerEpoch()), rank, world);
+    const Share part = shareOf(own.size(), piece, pieces);
+    return {own.begin + part.begin, own.begin + part.end};
+  }
+
+  // Empty pieces are passed over.
+  std::optional<std::vector<std::int64_t>> next(std::int64_t global_batch) {
+    while (step_ < steps_) {
+      const Share part = pieceOf(order_, step_, rank_, world_, piece_, pieces_);
+      const std::int64_t epoch = step_ / order_.stepsPerEpoch();
+      const std::int64_t first = step_ % order_.stepsPerEpoch() * global_batch;
+      if (++piece_ == pieces_) {
+        piece_ = 0;
+        ++step_;
+      }
+      if (part.size() == 0) continue;
+      std::vector<std::int64_t> rows;
+      for (std::int64_t at = part.begin; at < part.end; ++at)
+        rows.push_back(order_.rowAt(epoch, first + at));
+      return rows;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const SampleOrder& order_;
+  std::int64_t step_;
+  const std::int64_t steps_;
+  const int rank_;
+  const int world_;
+  const int pieces_;
+  int piece_ = 0;
+};
+
+class Trainer {
+ public:
+  Trainer(const Job& job, const Surroundings& here) : job_(job), train_(job.train), here_(here) {}
+
+  Status run() {
+    auto data = TrainingData::open(train_);
+    if (!data) return std::move(data).error();
+    data_.emplace(std::move(*data));
+    reporter_.emplace(here_, data_->shape().classes > 0);
+    auto network = makeNetwork(train_, data_->shape());
+    if (!network) return std::move(network).error();
+    network_ = std::move(*network);
+    if (auto joined = join(); !joined) return joined;
+    if (auto prepared = prepare(); !prepared) return prepared;
+    introduce();
+    began_ = SteadyClock::now();
+    if (auto trained = steps(); !trained) return trained;
+    return finish();
+  }
+
+ private:
+  Status join() {
+    auto group = joinGroup({.address = here_.address,
+                            .port = here_.port,
+                            .rank = here_.rank,
+                            .size = here_.world,
+                            .key = here_.key,
+                            .wire = wireOf(train_.wire)});
+    if (!group) return std::move(group).error();
+    group_ = std::move(*group);
+    return {};
+  }
+
+  // Everything that depends on the global batch, and what a checkpoint says.
+  Status prepare() {
+    optimizer_.emplace(train_.optimizer, network_->parameters().values().numel());
+    sync_.emplace(train_.sync, *group_, *network_);
+    const std::int64_t workers = std::int64_t{job_.workers.max} * processesPerTask(job_);
+    global_batch_ = workers * train_.batch * train_.accumulate;
+    if (!here_.checkpoint.empty()) {
+      checkpoints_.emplace(job_, here_, *data_, *network_, *optimizer_, *sync_, *group_,
+                           *reporter_);
+      if (auto resumed = checkpoints_->resume(progress_, global_batch_); !resumed) return resumed;
+    }
+    order_.emplace(train_.seed, data_->trainRows(), global_batch_);
+    resumed_at_ = static_cast<double>(progress_.step);
+    steps_ = order_->stepsPerEpoch() * train_.epochs;
+    if (train_.steps > 0) steps_ = std::min<std::int64_t>(steps_, train_.steps);
+    loss_ = lossFor(data_->shape().classes, outputs());
+    return {};
+  }
+
+  std::int64_t outputs() {
+    at::NoGradGuard no_grad;
+    const std::int64_t row = 0;
+    auto batch = data_->read(*data_->dataset().train, std::span(&row, 1));
+    return batch ? network_->forward(batch->samples, nullptr).numel() : 0;
+  }
+
+  void introduce() {
+    const DataShape& shape = data_->shape();
+    reporter_->say(
+        fmt::format("{} samples of {}{}; {} with {} weights; {} worker{}, {} samples a step",
+                    withCommas(data_->trainRows()), fmt::join(shape.sample, "×"),
+                    shape.classes > 0 ? fmt::format(", {} classes", shape.classes) : "",
+                    train_.model.name.empty() ? train_.model.file : train_.model.name,
+                    withCommas(network_->parameters().count()), here_.world,
+                    here_.world == 1 ? "" : "s", withCommas(global_batch_)));
+  }
+
+  bool lastOfEpoch(std::int64_t done) const {
+    return done % order_->stepsPerEpoch() == 0 || done == steps_;
+  }
+
+  Status steps() {
+    const std::int64_t first = progress_.step;
+    WorkerBatches batches(*order_, first, steps_, here_.rank, here_.world, train_.accumulate);
+    BatchLoader loader(*data_, *data_->dataset().train,
+                       [&] { return batches.next(global_batch_); });
+    epoch_began_ = SteadyClock::now();
+    while (progress_.step < steps_ && !progress_.stopped) {
+      const auto began = SteadyClock::now();
+      if (auto done = step(loader); !done) return done;
+      training_seconds_ += secondsSince(began);
+      trained_samples_ += order_->rowsInStep((progress_.step - 1) % order_->stepsPerEpoch());
+      const bool epoch_over = lastOfEpoch(progress_.step);
+      if (epoch_over) {
+        if (auto ended = endEpoch(); !ended) return ended;
+      }
+      report(epoch_over);
+      if (!checkpoints_) continue;
+      if (auto saved = checkpoints_->afterStep(progress_, global_batch_, epoch_over,
+                                               progress_.step == steps_ || progress_.stopped);
+          !saved) {
+        return saved;
+      }
+    }
+    return {};
+  }
+
+  Status step(BatchLoader& loader) {
+    const std::int64_t step = progress_.step;
+    const std::int64_t rows = order_->rowsInStep(step % order_->stepsPerEpoch());
+    const std::int64_t own = shareOf(rows, here_.rank, here_.world).size();
+    // The sum over all workers is then the mean over the whole batch, whoever had how much of it.
+    const auto divisor = static_cast<double>(
+        train_.sync.mode == SyncMode::kStep ? rows : std::max<std::int64_t>(own, 1));
+    const std::int64_t own_end = shareOf(rows, here_.rank, here_.world).end;
+    bool any = false;
+    // What is summed with the gradients: the loss, and how many were right.
+    float* extras = network_->parameters().extras();
+    extras[0] = extras[1] = 0;
+    if (own == 0) {
+      network_->parameters().grads().zero_();
+      sync_->beforeBackward();
+    }
+    for (int piece = 0; piece < train_.accumulate; ++piece) {
+      const Share part =
+          WorkerBatches::pieceOf(*order_, step, here_.rank, here_.world, piece, train_.accumulate);
+      // Pieces are dealt from the first on, so that only the last ones can be empty.
+      const bool last = piece + 1 == train_.accumulate || part.end == own_end;
+      if (part.size() == 0) continue;
+      auto batch = loader.take();
+      if (!batch) return std::move(batch).error();
+      const StepRandom random{.key = mixBits(train_.seed, static_cast<std::uint64_t>(step)),
+                              .first_sample = part.begin};
+      network_->beginStep(any);
+      any = true;
+      const at::Tensor outputs = network_->forward(batch->samples, &random);
+      const at::Tensor loss = lossSum(loss_, outputs, batch->labels, train_.label_smoothing);
+      extras[0] += loss.item<float>();
+      extras[1] += static_cast<float>(countCorrect(loss_, outputs, batch->labels));
+      if (last) sync_->beforeBackward();
+      (loss / divisor).backward();
+    }
+    if (auto shared = sync_->afterBackward(); !shared) return shared;
+    progress_.loss_sum += extras[0];
+    progress_.correct += std::llround(extras[1]);
+    progress_.samples += sync_->sharesGradients() ? rows : own;
+    at::Tensor& grads = network_->parameters().grads();
+    if (train_.clip > 0) clipNorm(grads, train_.clip);
+    const auto workers = static_cast<int>(global_batch_ / (train_.batch * train_.accumulate));
+    const double rate = learningRate(train_, workers, step, order_->stepsPerEpoch(), steps_);
+    optimizer_->step(network_->parameters().values(), grads, rate);
+    ++progress_.step;
+    return sync_->afterStep(progress_.step, lastOfEpoch(progress_.step));
+  }
+
+  // Sums over the workers, evaluates, prints the line, decides whether to go on.
+  Status endEpoch() {
+    double numbers[3] = {progress_.loss_sum, static_cast<double>(progress_.correct),
+                         static_cast<double>(progress_.samples)};
+    if (!sync_->sharesGradients()) {
+      if (auto summed = group_->sum(std::span<double>(numbers)); !summed) return summed;
+    }
+    EpochResult result{.epoch = (progress_.step - 1) / order_->stepsPerEpoch() + 1,
+                       .loss = numbers[0] / numbers[2],
+                       .accuracy = numbers[1] / numbers[2]};
+    result.samples_per_second = static_cast<double>(trained_samples_ - samples_before_) /
+                                std::max(1e-9, training_seconds_ - seconds_before_);
+    samples_before_ = trained_samples_;
+    seconds_before_ = training_seconds_;
+    progress_.loss_sum = 0;
+    progress_.correct = progress_.samples = 0;
+    if (!std::isfinite(result.loss)) {
+      return Error(Code::kInvalid,
+                   fmt::format("the loss is not a number any more in epoch {}: try a smaller "
+                               "train.optimizer.lr, or train.clip",
+                               result.epoch));
+    }
+    if (data_->testRows() > 0) {
+      auto tested = evaluate(*network_, *data_, loss_, *group_);
+      if (!tested) return std::move(tested).error();
+      result.tested = true;
+      result.test_loss = tested->loss;
+      result.test_accuracy = tested->accuracy;
+    }
+    result.seconds = secondsSince(epoch_began_);
+    epoch_began_ = SteadyClock::now();
+    reporter_->epoch(result);
+    last_ = result;
+    considerStopping(result.tested ? result.test_loss : result.loss);
+    return {};
+  }
+
+  void considerStopping(double loss) {
+    const EarlyStopping& stopping = train_.early_stopping;
+    if (stopping.patience == 0) return;
+    if (loss < progress_.best_loss - stopping.min_delta) {
+      progress_.best_loss = loss;
+      progress_.bad_epochs = 0;
+    } else if (++progress_.bad_epochs >= stopping.patience) {
+      progress_.stopped = true;
+      reporter_->say(fmt::format("no better for {} epoch{}: training ends here",
+                                 progress_.bad_epochs, progress_.bad_epochs == 1 ? "" : "s"));
+    }
+  }
+
+  void report(bool now) {
+    if (!now && SteadyClock::now() - reported_ < kReportEvery) return;
+    reported_ = SteadyClock::now();
+    nlohmann::json line = {{"step", progress_.step}};
+    if (here_.rank == 0) {
+      const double rate = static_cast<double>(trained_samples_) / std::max(1e-9, training_seconds_);
+      const double elapsed = secondsSince(began_);
+      const auto done = static_cast<double>(progress_.step);
+      line["steps"] = steps_;
+      line["epoch"] = (progress_.step - 1) / order_->stepsPerEpoch() + 1;
+      line["epochs"] = train_.epochs;
+      line["samples_per_second"] = rate;
+      line["seconds_left"] =
+          elapsed * (static_cast<double>(steps_) - done) / std::max(1.0, done - resumed_at_);
+      if (progress_.samples > 0) {
+        const auto samples = static_cast<double>(progress_.samples);
+        line["loss"] = progress_.loss_sum / samples;
+        if (data_->shape().classes > 0)
+          line["accuracy"] = static_cast<double>(progress_.correct) / samples;
+      } else if (last_) {
+        line["loss"] = last_->loss;
+      }
+    }
+    reporter_->metric(line);
+  }
+
+  Status finish() {
+    const bool apart = train_.sync.mode == SyncMode::kEnd && group_->size() > 1;
+    if (auto averaged = sync_->atEnd(); !averaged) return averaged;
+    TrainingSummary summary{.classes = data_->shape().classes > 0};
+    if (data_->testRows() > 0) {
+      if (apart || !last_) {
+        auto tested = evaluate(*network_, *data_, loss_, *group_);
+        if (!tested) return std::move(tested).error();
+        summary.accuracy = tested->accuracy;
+        summary.loss = tested->loss;
+      } else {
+        summary.accuracy = last_->test_accuracy;
+        summary.loss = last_->test_loss;
+      }
+      summary.tested = true;
+    }
+    if (checkpoints_) checkpoints_->settle();
+    if (auto saved = saveModel(); !saved) return saved;
+    if (auto counted = count(summary); !counted) return counted;
+    if (checkpoints_) {
+      if (auto ended = checkpoints_->finish(); !ended) return ended;
+    }
+    reporter_->summary(summary);
+    return {};
+  }
+
+  // The others wait, so that none reports success before the model is there.
+  Status saveModel() {
+    std::int64_t failed = 0;
+    Status saved;
+    if (here_.rank == 0 && !here_.output.empty()) {
+      saved = network_->save(here_.output, data_->about());
+      failed = saved ? 0 : 1;
+    }
+    if (auto summed = group_->sum(std::span(&failed, 1)); !summed) return summed;
+    if (!saved) return std::move(saved).error().during("output");
+    if (failed > 0) return Error(Code::kIo, "the first worker could not write the model");
+    return {};
+  }
+
+  Status count(TrainingSummary& summary) {
+    const Traffic traffic = group_->traffic();
+    std::int64_t bytes[2] = {traffic.network_bytes, traffic.memory_bytes};
+    if (auto summed = group_->sum(std::span<std::int64_t>(bytes)); !summed) return summed;
+    std::vector<std::int64_t> peaks(static_cast<std::size_t>(group_->size()));
+    const std::int64_t peak = peakMemory();
+    if (auto gathered = group_->gather(std::as_bytes(std::span(&peak, 1)),
+                                       std::as_writable_bytes(std::span(peaks)));
+        !gathered) {
+      return gathered;
+    }
+    summary.network_bytes = bytes[0];
+    summary.memory_bytes = bytes[1];
+    summary.waited = sync_->waitedSeconds();
+    summary.peak_memory = *std::max_element(peaks.begin(), peaks.end());
+    summary.seconds = secondsSince(began_);
+    summary.samples_per_second =
+        static_cast<double>(trained_samples_) / std::max(1e-9, training_seconds_);
+    summary.model = here_.output;
+    return {};
+  }
+
+  const Job& job_;
+  const Train& train_;
+  const Surroundings& here_;
+  std::optional<TrainingData> data_;
+  std::optional<Reporter> reporter_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<Group> group_;
+  std::optional<FlatOptimizer> optimizer_;
+  std::optional<Synchronizer> sync_;
+  std::optional<SampleOrder> order_;
+  std::optional<Checkpoints> checkpoints_;
+  LossType loss_ = LossType::kClasses;
+  Progress progress_;
+  std::int64_t global_batch_ = 0;
+  std::int64_t steps_ = 0;
+
+  SteadyClock::time_point began_;
+  SteadyClock::time_point epoch_began_;
+  SteadyClock::time_point reported_;
+  std::optional<EpochResult> last_;
+  double resumed_at_ = 0;
+  double training_seconds_ = 0;
+  double seconds_before_ = 0;
+  std::int64_t trained_samples_ = 0;
+  std::int64_t samples_before_ = 0;
+};
+
+}  // namespace
+
+Status train(const Job& job, const Surroundings& here) try {
+  return Trainer(job, here).run();
+} catch (const c10::Error& error) {
+  // What torch throws is about the user's module, or memory: its first line says it.
+  return Error(Code::kInvalid, error.what_without_backtrace());
+} catch (const std::bad_alloc&) {
+  return Error(Code::kUnavailable, "there is not enough memory");
+}
+
+}  // namespace dure

@@ -1,0 +1,182 @@
+#include "train/training_data.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+namespace dure {
+namespace {
+
+constexpr std::int64_t kUnknownWord = 2;  // by the convention of Keras' data sets
+constexpr std::int64_t kBlock = 4096;     // rows, when going through all of them
+
+// Calls `use` with the numbers of `bytes` as what they are.
+template <typename Use>
+void withNumbers(DType type, const std::byte* bytes, Use use) {
+  switch (type) {
+    case DType::kBool:
+    case DType::kU8:
+      return use(reinterpret_cast<const std::uint8_t*>(bytes));
+    case DType::kI8:
+      return use(reinterpret_cast<const std::int8_t*>(bytes));
+    case DType::kU16:
+      return use(reinterpret_cast<const std::uint16_t*>(bytes));
+    case DType::kI16:
+      return use(reinterpret_cast<const std::int16_t*>(bytes));
+    case DType::kU32:
+      return use(reinterpret_cast<const std::uint32_t*>(bytes));
+    case DType::kI32:
+      return use(reinterpret_cast<const std::int32_t*>(bytes));
+    case DType::kU64:
+      return use(reinterpret_cast<const std::uint64_t*>(bytes));
+    case DType::kI64:
+      return use(reinterpret_cast<const std::int64_t*>(bytes));
+    case DType::kF16:
+      return use(reinterpret_cast<const c10::Half*>(bytes));
+    case DType::kBF16:
+      return use(reinterpret_cast<const c10::BFloat16*>(bytes));
+    case DType::kF32:
+      return use(reinterpret_cast<const float*>(bytes));
+    case DType::kF64:
+      return use(reinterpret_cast<const double*>(bytes));
+  }
+}
+
+std::int64_t elementsOf(const std::vector<std::int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+// The model's name if it is built in; a file's input decides for itself, so there whole numbers in
+// a row are words.
+bool takesWords(const Train& train, const Split& split) {
+  if (!train.model.name.empty()) return train.model.name == "text" && !isFloat(split.sampleType());
+  return !isFloat(split.sampleType()) && split.sampleType() != DType::kU8 &&
+         split.sampleShape().size() == 1;
+}
+
+}  // namespace
+
+Result<TrainingData> TrainingData::open(const Train& train) {
+  const Data& wanted = train.data;
+  auto dataset = openDataset({.path = wanted.path,
+                              .format = wanted.format,
+                              .train = wanted.train,
+                              .test = wanted.test,
+                              .samples = wanted.samples,
+                              .labels = wanted.labels});
+  if (!dataset) return std::move(dataset).error().during("train.data");
+  TrainingData data;
+  data.dataset_ = std::move(*dataset);
+  const Split& split = *data.dataset_.train;
+  data.shape_.sample = split.sampleShape();
+  if (!wanted.shape.empty()) {
+    data.shape_.sample.assign(wanted.shape.begin(), wanted.shape.end());
+    if (elementsOf(data.shape_.sample) != elementsOf(split.sampleShape())) {
+      return Error(
+          Code::kInvalid,
+          fmt::format("train.data.shape: [{}] does not fit samples of shape [{}]",
+                      fmt::join(data.shape_.sample, ", "), fmt::join(split.sampleShape(), ", ")));
+    }
+  }
+  data.shape_.classes = data.dataset_.classes;
+  data.shape_.words = takesWords(train, split);
+  const double scale = wanted.scale > 0                   ? wanted.scale
+                       : split.sampleType() == DType::kU8 ? 1.0 / 255
+                                                          : 1;
+  data.factor_ = static_cast<float>(scale / wanted.std);
+  data.offset_ = static_cast<float>(-wanted.mean / wanted.std);
+  if (data.shape_.words) {
+    data.shape_.vocabulary = train.model.vocabulary;
+    if (data.shape_.vocabulary == 0) {
+      if (auto counted = data.countWords(); !counted) return std::move(counted).error();
+    }
+  }
+  return data;
+}
+
+// The largest number of both splits, so that no word is without a vector.
+Status TrainingData::countWords() {
+  std::vector<std::byte> bytes;
+  for (const Split* split : {dataset_.train.get(), dataset_.test.get()}) {
+    if (split == nullptr) continue;
+    const auto each = static_cast<std::size_t>(elementsOf(split->sampleShape()));
+    for (std::int64_t begin = 0; begin < split->size(); begin += kBlock) {
+      std::vector<std::int64_t> rows(
+          static_cast<std::size_t>(std::min(kBlock, split->size() - begin)));
+      std::iota(rows.begin(), rows.end(), begin);
+      bytes.resize(rows.size() * each * sizeOf(split->sampleType()));
+      if (auto read = split->readSamples(rows, bytes.data()); !read) return read;
+      std::int64_t least = 0;
+      withNumbers(split->sampleType(), bytes.data(), [&](const auto* number) {
+        for (std::size_t i = 0; i < rows.size() * each; ++i) {
+          const auto word = static_cast<std::int64_t>(number[i]);
+          shape_.vocabulary = std::max(shape_.vocabulary, word + 1);
+          least = std::min(least, word);
+        }
+      });
+      if (least < 0) {
+        return Error(Code::kInvalid, fmt::format("train.data: a word has the number {}", least));
+      }
+    }
+  }
+  return {};
+}
+
+Result<Batch> TrainingData::read(const Split& split, std::span<const std::int64_t> rows) const {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const std::int64_t each = elementsOf(shape_.sample);
+  std::vector<std::byte> bytes(rows.size() * static_cast<std::size_t>(each) *
+                               sizeOf(split.sampleType()));
+  if (auto read = split.readSamples(rows, bytes.data()); !read) return std::move(read).error();
+  std::vector<double> labels(rows.size());
+  if (auto read = split.readLabels(rows, labels.data()); !read) return std::move(read).error();
+
+  std::vector<std::int64_t> shape{count};
+  shape.insert(shape.end(), shape_.sample.begin(), shape_.sample.end());
+  Batch batch;
+  if (shape_.words) {
+    batch.samples = at::empty(shape, at::kLong);
+    auto* out = batch.samples.data_ptr<std::int64_t>();
+    withNumbers(split.sampleType(), bytes.data(), [&](const auto* number) {
+      for (std::int64_t i = 0; i < count * each; ++i) {
+        const auto word = static_cast<std::int64_t>(number[i]);
+        out[i] = word >= 0 && word < shape_.vocabulary ? word : kUnknownWord;
+      }
+    });
+  } else {
+    batch.samples = at::empty(shape);
+    auto* out = batch.samples.data_ptr<float>();
+    withNumbers(split.sampleType(), bytes.data(), [&](const auto* number) {
+      for (std::int64_t i = 0; i < count * each; ++i) {
+        out[i] = static_cast<float>(number[i]) * factor_ + offset_;
+      }
+    });
+  }
+  if (shape_.classes > 0) {
+    batch.labels = at::empty({count}, at::kLong);
+    std::copy(labels.begin(), labels.end(), batch.labels.data_ptr<std::int64_t>());
+  } else {
+    batch.labels = at::empty({count});
+    std::copy(labels.begin(), labels.end(), batch.labels.data_ptr<float>());
+  }
+  return batch;
+}
+
+std::map<std::string, std::string> TrainingData::about() const {
+  std::map<std::string, std::string> about{
+      {"input_shape", fmt::format("[{}]", fmt::join(shape_.sample, ", "))},
+      {"input", shape_.words ? "words" : "numbers"},
+      {"input_scale", fmt::format("{}", factor_)},
+      {"input_offset", fmt::format("{}", offset_)}};
+  if (!dataset_.class_names.empty()) {
+    about["classes"] = nlohmann::json(dataset_.class_names).dump();
+  }
+  return about;
+}
+
+}  // namespace dure

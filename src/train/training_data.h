@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <torch/torch.h>
+
+#include "base/result.h"
+#include "format/dataset.h"
+#include "spec/job.h"
+#include "train/architecture.h"
+
+namespace dure {
+
+struct Batch {
+  at::Tensor samples;  // {N, sample…}: numbers, or words
+  at::Tensor labels;   // {N}: classes, or numbers
+  std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }
+};
+
+// A data set as the model wants it: opened, shaped, normalised. Const members may be called from
+// several threads at once.
+class TrainingData {
+ public:
+  // `model` says whether whole numbers are words.
+  static Result<TrainingData> open(const Train& train);
+
+  const DataShape& shape() const { return shape_; }
+  const Dataset& dataset() const { return dataset_; }
+  std::int64_t trainRows() const { return dataset_.train->size(); }
+  std::int64_t testRows() const { return dataset_.test ? dataset_.test->size() : 0; }
+
+  Result<Batch> read(const Split& split, std::span<const std::int64_t> rows) const;
+
+  // What is done to samples, for whoever feeds the model later: {"scale": "0.0039", …}.
+  std::map<std::string, std::string> about() const;
+
+ private:
+  Status countWords();
+
+  Dataset dataset_;
+  DataShape shape_;
+  float factor_ = 1;  // sample × factor + offset
+  float offset_ = 0;
+};
+
+}  // namespace dure

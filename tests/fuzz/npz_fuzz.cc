@@ -1,0 +1,31 @@
+// Any bytes are refused as a .npz or .npy file, or hold arrays whose numbers can be read.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "format/npy.h"
+#include "format/npz.h"
+
+namespace {
+
+void readAll(const dure::Array& array) {
+  volatile double sum = 0;
+  const std::size_t width = dure::sizeOf(array.dtype);
+  for (std::size_t at = 0; at < array.bytes(); at += width) {
+    sum = sum + dure::numberAt(array.dtype, array.data + at);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const dure::FileBytes file{
+      .name = "fuzz", .bytes = {reinterpret_cast<const std::byte*>(data), size}, .owner = nullptr};
+  if (const auto array = dure::readNpy(file); array) readAll(*array);
+  const auto npz = dure::Npz::open(file);
+  if (!npz) return 0;
+  for (const std::string& name : npz->names()) {
+    if (const auto array = npz->read(name); array) readAll(*array);
+  }
+  return 0;
+}

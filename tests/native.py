@@ -1,0 +1,44 @@
+"""What the tests of native training share: small data sets, jobs, and models read back."""
+import json
+import struct
+
+import numpy
+
+
+def write_images(path, rows=256, test=64, classes=4, seed=3, size=8):
+    """An .npz of small images whose classes can be told apart."""
+    random = numpy.random.default_rng(seed)
+    means = random.uniform(60, 200, (classes, size, size))
+
+    def split(count):
+        labels = random.integers(0, classes, count)
+        images = means[labels] + random.normal(0, 40, (count, size, size))
+        return numpy.clip(images, 0, 255).astype(numpy.uint8), labels.astype(numpy.int64)
+
+    x_train, y_train = split(rows)
+    arrays = {"x_train": x_train, "y_train": y_train}
+    if test:
+        arrays["x_test"], arrays["y_test"] = split(test)
+    numpy.savez(path, **arrays)
+    return arrays
+
+
+def read_safetensors(path):
+    """By name, read by the format's description alone."""
+    data = path.read_bytes()
+    length, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    kinds = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64, "U8": numpy.uint8}
+    arrays = {}
+    for name, about in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = about["data_offsets"]
+        arrays[name] = numpy.frombuffer(data[8 + length + begin:8 + length + end],
+                                        kinds[about["dtype"]]).reshape(about["shape"])
+    return arrays
+
+
+def largest_difference(a, b):
+    assert a.keys() == b.keys(), (a.keys(), b.keys())
+    return max(float(numpy.abs(a[name] - b[name]).max()) for name in a)

@@ -1,0 +1,364 @@
+"""The backend "dure" of torch.distributed: the same answers as Gloo, on one host and over two."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+
+import harness
+
+# Every collective, by both backends, with the same inputs.
+COLLECTIVES = """
+import sys
+import torch
+import torch.distributed as dist
+import dure_torch
+torch.set_num_threads(1)
+
+def answers(group):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    def mine(*shape, dtype=torch.float32, seed=0):
+        values = torch.randint(-4, 5, shape, generator=torch.Generator().manual_seed(seed * 100 + rank))
+        return values.to(dtype)
+    found = {}
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.int8, torch.uint8, torch.int32,
+                  torch.int64):
+        for op in ('SUM', 'MIN', 'MAX', 'PRODUCT'):
+            for count in (1, 1001, 300000):
+                tensor = mine(count, dtype=dtype, seed=count)
+                dist.all_reduce(tensor, op=getattr(dist.ReduceOp, op), group=group)
+                found[f'all_reduce {op} {dtype} {count}'] = tensor
+    for op in ('BAND', 'BOR'):
+        tensor = mine(50, dtype=torch.int32)
+        dist.all_reduce(tensor, op=getattr(dist.ReduceOp, op), group=group)
+        found[op] = tensor
+    many = [mine(3), mine(40, 2)]
+    dist.all_reduce_coalesced(many, group=group)
+    found['coalesced 0'], found['coalesced 1'] = many
+    for root in range(size):
+        tensor = mine(500)
+        dist.broadcast(tensor, root, group=group)
+        found[f'broadcast {root}'] = tensor
+        tensor = mine(500)
+        dist.reduce(tensor, root, group=group)
+        found[f'reduce {root}'] = tensor if rank == root else torch.zeros(1)
+    parts = [torch.zeros(7, 3) for _ in range(size)]
+    dist.all_gather(parts, mine(7, 3), group=group)
+    found['all_gather'] = torch.stack(parts)
+    parts = [torch.zeros(7) for _ in range(size)] if rank == 0 else None
+    dist.gather(mine(7), parts, 0, group=group)
+    found['gather'] = torch.stack(parts) if parts else torch.zeros(1)
+    tensor = torch.zeros(7)
+    dist.scatter(tensor, [mine(7, seed=i) for i in range(size)] if rank == 0 else None, 0, group=group)
+    found['scatter'] = tensor
+    names = [None] * size
+    dist.all_gather_object(names, {'rank': rank}, group=group)
+    assert names == [{'rank': other} for other in range(size)], names
+    things = [('a', 1) if rank == 0 else None]
+    dist.broadcast_object_list(things, 0, group=group)
+    assert things == [('a', 1)]
+    tensor = mine(9)
+    if rank == 0: dist.send(tensor, size - 1, group=group)
+    if rank == size - 1: dist.recv(tensor, 0, group=group)
+    found['send'] = tensor
+    work = dist.all_reduce(mine(5), async_op=True, group=group)
+    work.wait()
+    assert work.is_completed()
+    dist.barrier(group=group)
+    return found
+
+def only_dure():
+    rank, size = dist.get_rank(), dist.get_world_size()
+    tensor = torch.full((1000,), float(rank))
+    dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+    assert torch.equal(tensor, torch.full((1000,), (size - 1) / 2))
+    for dtype in (torch.bfloat16, torch.int16):
+        tensor = torch.full((70000,), rank + 1).to(dtype)
+        dist.all_reduce(tensor)
+        assert tensor[-1] == size * (size + 1) // 2
+    whole = torch.full((64, 65), float(rank))
+    dist.all_reduce(whole[:, ::2].t())
+    assert (whole[:, ::2] == size * (size - 1) / 2).all() and (whole[:, 1::2] == rank).all()
+    out = torch.zeros(3)
+    dist.reduce_scatter(out, [torch.full((3,), float(10 * rank + i)) for i in range(size)])
+    assert out[0] == sum(10 * other + rank for other in range(size))
+    dist._reduce_scatter_base(out, torch.arange(3. * size))
+    assert torch.equal(out, torch.arange(3. * rank, 3. * rank + 3) * size)
+    whole = torch.zeros(3 * size)
+    dist._all_gather_base(whole, torch.full((3,), float(rank)))
+    assert torch.equal(whole, torch.arange(size).repeat_interleave(3).float())
+    got = [torch.zeros(2) for _ in range(size)]
+    dist.all_to_all(got, [torch.full((2,), float(10 * rank + i)) for i in range(size)])
+    assert [int(part[0]) for part in got] == [10 * other + rank for other in range(size)]
+    half = dist.new_group([0, size - 1])
+    if rank in (0, size - 1):
+        tensor = torch.ones(10)
+        dist.all_reduce(tensor, group=half)
+        assert tensor[0] == 2
+    try:
+        dist.all_reduce(torch.ones(3).to_sparse())
+        assert False
+    except RuntimeError as error:
+        assert 'only dense tensors' in str(error), error
+
+def check():
+    gloo = dist.new_group(backend='gloo')
+    ours, theirs = answers(None), answers(gloo)
+    for name in theirs:
+        assert torch.equal(ours[name], theirs[name]), f'{name}: {ours[name]} {theirs[name]}'
+    only_dure()
+    print('the same answers in rank', dist.get_rank(), flush=True)
+"""
+START = """
+dist.init_process_group('dure')
+check()
+"""
+SPAWN = """
+def rank_main(rank, size, port):
+    dist.init_process_group('dure', init_method=f'tcp://127.0.0.1:{port}', rank=rank, world_size=size)
+    check()
+    dist.destroy_process_group()
+
+if __name__ == '__main__':
+    import socket
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(rank_main, (3, port), nprocs=3)
+"""
+
+TRAIN = """
+import sys
+import torch
+import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+import dure_torch
+torch.set_num_threads(1)
+dist.init_process_group(sys.argv[1])
+torch.manual_seed(7)
+model = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.BatchNorm1d(300), torch.nn.Tanh(),
+                            torch.nn.Linear(300, 300), torch.nn.Tanh(), torch.nn.Linear(300, 1))
+model = DistributedDataParallel(model, bucket_cap_mb=0.1)
+if sys.argv[2] == 'zero':
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.002)
+else:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+data = torch.Generator().manual_seed(11 + dist.get_rank())
+for step in range(30):
+    x = torch.randn(16, 20, generator=data)
+    y = x.sum(1, keepdim=True).sin()
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total = loss.detach().clone()
+    dist.all_reduce(total)
+    if dist.get_rank() == 0: print('loss', total.item(), flush=True)
+dist.destroy_process_group()
+"""
+
+# Sums for ever, and says what ended them.
+ENDLESS = """
+import os, time
+import torch
+import torch.distributed as dist
+import dure_torch
+torch.set_num_threads(1)
+dist.init_process_group('dure')
+tensor = torch.ones(100000)
+print('pid', os.getpid(), 'of', dist.get_rank(), flush=True)
+began = time.monotonic()
+try:
+    while True:
+        began = time.monotonic()
+        dist.all_reduce(tensor)
+except RuntimeError as error:
+    print(f'after {time.monotonic() - began:.3f} s in rank {dist.get_rank()}: {error}', flush=True)
+    raise SystemExit(7)
+"""
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class OneHost(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.env["OMP_NUM_THREADS"] = "1"
+        self.env["PYTHONPATH"] = str(harness.BUILD / "python")
+
+    def run_ranks(self, workers, *command, code=0, **options):
+        return self.dure("run", "--strategy", "torch", "--workers", str(workers), "--set", "restarts=0",
+                         "--", harness.PYTHON, *command, code=code, timeout=120, **options)
+
+    def assert_all_said(self, done, ranks):
+        found = sorted(int(rank) for rank in re.findall(r"the same answers in rank (\d+)", done.out))
+        self.assertEqual(found, list(range(ranks)), done.out + done.err)
+
+    def test_the_same_answers_as_gloo_under_dure(self):
+        self.write("program.py", COLLECTIVES + START)
+        for workers in (2, 4):
+            self.assert_all_said(self.run_ranks(workers, "program.py"), workers)
+
+    def test_under_torchrun(self):
+        self.write("program.py", COLLECTIVES + START)
+        # Without -r and -t the torchrun of Debian 12 fails on its Python.
+        done = self.dure("--standalone", "--nproc_per_node=2", "-r", "1", "-t", "1", "program.py",
+                         program="/usr/bin/torchrun", code=0, timeout=120)
+        self.assert_all_said(done, 2)
+
+    def test_with_spawned_processes(self):
+        self.write("program.py", COLLECTIVES + SPAWN)
+        self.assert_all_said(self.dure("program.py", program=harness.PYTHON, code=0, timeout=120), 3)
+
+    def losses(self, backend, optimizer, workers):
+        done = self.run_ranks(workers, "train.py", backend, optimizer)
+        found = [float(loss) for loss in re.findall(r"loss (\S+)", done.out)]
+        self.assertEqual(len(found), 30, done.out + done.err)
+        return found
+
+    def test_training_is_the_same_as_with_gloo(self):
+        self.write("train.py", TRAIN)
+        for workers, optimizer in ((2, "sgd"), (4, "sgd"), (2, "zero")):
+            ours, theirs = (self.losses(backend, optimizer, workers) for backend in ("dure", "gloo"))
+            self.assertLess(theirs[-1], theirs[0])
+            for mine, peer in zip(ours, theirs):
+                self.assertAlmostEqual(mine, peer, delta=2e-3 * abs(peer))
+
+    def test_a_killed_rank_ends_the_others(self):
+        self.write("program.py", ENDLESS)
+        env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "3"}
+        ranks = [self.start("program.py", program=harness.PYTHON, env={**env, "RANK": str(rank)})
+                 for rank in range(3)]
+        for running in ranks:
+            harness.wait_until(lambda: "pid" in running.out, 60, "a rank that sums")
+        ranks[2].send(signal.SIGKILL)
+        for running in ranks[:2]:
+            done = running.wait(10)
+            self.assertEqual(done.code, 7, done.out + done.err)
+            said = re.search(r"after (\S+) s in rank \d: dure: rank 2 is gone", done.out)
+            self.assertIsNotNone(said, done.out)
+            self.assertLess(float(said.group(1)), 2)
+        self.assertEqual(ranks[2].wait(10).code, -signal.SIGKILL)
+
+    def test_a_wire_that_does_not_exist(self):
+        self.write("program.py", COLLECTIVES + START)
+        done = self.run_ranks(2, "program.py", code=1, env={"DURE_WIRE": "int4"})
+        self.assertIn("DURE_WIRE must be fp32, bf16 or fp16, not 'int4'", done.out + done.err)
+
+
+# Sums of the same numbers again and again; what went over the network is asked of the system.
+WIRE = """
+import os, json
+import torch
+import torch.distributed as dist
+import dure_torch
+torch.set_num_threads(1)
+dist.init_process_group('dure')
+rank, size = dist.get_rank(), dist.get_world_size()
+def sent():
+    line = [line for line in open('/proc/net/dev') if line.strip().startswith('eth0:')][0]
+    return int(line.split(':')[1].split()[8])
+def numbers(of):
+    return torch.randn(1000000, generator=torch.Generator().manual_seed(of))
+exact = sum(numbers(of).double() for of in range(size))
+scale = sum(numbers(of).abs().double() for of in range(size))
+buffer = torch.empty(1000000)
+dist.barrier()
+before, turns, worst, mean = sent(), 16, 0.0, torch.zeros(1000000, dtype=torch.double)
+for turn in range(turns):
+    buffer.copy_(numbers(rank))
+    dist.all_reduce(buffer)
+    worst = max(worst, ((buffer - exact).abs() / scale).max().item())
+    mean += buffer.double() / turns
+copy = buffer.clone()
+dist.broadcast(copy, 0)
+dist.barrier()
+print('wire', json.dumps({
+    'rank': rank, 'bytes': sent() - before, 'worst': worst,
+    'mean': ((mean - exact).abs() / scale).max().item(), 'same': torch.equal(copy, buffer),
+    **dure_torch.traffic(dist.distributed_c10d._get_default_group())}), flush=True)
+dist.barrier()
+"""
+
+
+class TwoHosts(OneHost):
+    """Two network namespaces and a bridge between them: two hosts, each with an address."""
+
+    def setUp(self):
+        super().setUp()
+        self.env["GLOO_SOCKET_IFNAME"] = "eth0"  # Gloo beside us would take the loopback
+        if os.geteuid() != 0:
+            self.skipTest("only root may make network namespaces")
+        tag = f"{os.getpid() % 100000}"
+        self.bridge = f"dure{tag}"
+        self.names = [f"dure-{tag}-a", f"dure-{tag}-b"]
+        self.subnet = f"10.{77 + os.getpid() % 100}.{os.getpid() % 250}"
+        self.addCleanup(self.remove_networks)
+        self.ip("link", "add", self.bridge, "type", "bridge")
+        self.ip("addr", "add", f"{self.subnet}.1/24", "dev", self.bridge)
+        self.ip("link", "set", self.bridge, "up")
+        for number, name in enumerate(self.names):
+            self.ip("netns", "add", name)
+            cable = f"d{tag}{'ab'[number]}"
+            self.ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+            self.ip("link", "set", cable, "master", self.bridge, "up")
+            self.ip("-n", name, "link", "set", "lo", "up")
+            self.ip("-n", name, "addr", "add", f"{self.subnet}.{number + 2}/24", "dev", "eth0")
+            self.ip("-n", name, "link", "set", "eth0", "up")
+
+    @staticmethod
+    def ip(*words):
+        harness.run_text(["ip", *words])
+
+    def remove_networks(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+        subprocess.run(["ip", "link", "del", self.bridge], capture_output=True)
+
+    def run_ranks(self, workers, *command, code=0, **options):
+        job = self.job(f"name: hosts\nstrategy: torch\nworkers: 2\nprocesses: {workers // 2}\n"
+                       f"restarts: 0\nprogram: {{command: {json.dumps([harness.PYTHON, *command])}}}\n"
+                       f"local: {{networks: [{', '.join(self.names)}], address: {self.subnet}.1}}\n")
+        return self.dure("run", job, code=code, timeout=120, **options)
+
+    def wire(self, wire, workers):
+        done = self.run_ranks(workers, "wire.py", env={"DURE_WIRE": wire})
+        found = [json.loads(text) for text in re.findall(r"wire (\{.*\})", done.out)]
+        self.assertEqual(len(found), workers, done.out + done.err)
+        self.assertEqual({entry["hosts"] for entry in found}, {2})
+        self.assertTrue(all(entry["same"] for entry in found), "not the same bits in all ranks")
+        # What it counts is what the network carries, but for the headers.
+        leaders = [entry for entry in found if entry["network_bytes"] > 0]
+        self.assertEqual(len(leaders), 2)
+        for entry in leaders:
+            self.assertLess(abs(entry["bytes"] / entry["network_bytes"] - 1), 0.1)
+        return found
+
+    def test_narrow_numbers_halve_the_bytes_and_their_errors_cancel(self):
+        self.write("wire.py", WIRE)
+        for workers in (2, 4):
+            wide = self.wire("fp32", workers)
+            self.assertLess(max(entry["worst"] for entry in wide), 1e-6)
+            for wire, unit in (("bf16", 2 ** -8), ("fp16", 2 ** -11)):
+                narrow = self.wire(wire, workers)
+                ratio = max(e["bytes"] for e in narrow) / max(e["bytes"] for e in wide)
+                harness.report(f"{workers} ranks on 2 hosts: {wire} sends {ratio:.2f} of the bytes")
+                # The check that all have the same bits travels in full, once.
+                self.assertLess(ratio, 0.56)
+                for entry in narrow:
+                    self.assertLess(entry["worst"], 2 * unit)
+                    self.assertLess(entry["mean"], entry["worst"] / 4)
+
+    test_under_torchrun = None
+    test_with_spawned_processes = None
+    test_a_killed_rank_ends_the_others = None
+    test_a_wire_that_does_not_exist = None
+
+
+harness.main()
