@@ -19,7 +19,8 @@ std::string dtypeName(DType type);
 bool isFloat(DType type);
 
 // A view of numbers in C order. It keeps alive what it lies in (a mapped file, a buffer): shared,
-// since every array of one file lies in the same mapping.
+// since every array of one file lies in the same mapping. Arrays of .npz files may begin at any
+// address; those of models at a multiple of their numbers' size.
 struct Array {
   DType dtype = DType::kU8;
   std::vector<std::int64_t> shape;

@@ -20,11 +20,14 @@ struct Safetensors {
   const Array* find(const std::string& name) const;
 };
 
-// Maps the file; the arrays are views of it. Everything the header says is checked first.
+// Maps the file; the arrays are views of it, or copies where they do not lie at a multiple of their
+// numbers' size. Everything the header says is checked first.
 Result<Safetensors> readSafetensors(const std::string& path);
 
-// Writes to a name beside `path`, syncs, renames: all of it or none. Array data begins at multiples
-// of 64.
+// Writes to a name beside `path`, syncs, renames: all of it or none. The data begins at a multiple
+// of
+// 64. The format allows no holes, so the arrays with the widest numbers come first, in their order:
+// each then begins at a multiple of its numbers' size.
 Status writeSafetensors(const std::string& path, const Safetensors& content);
 
 }  // namespace dure

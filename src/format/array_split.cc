@@ -1,0 +1,78 @@
+#include "format/array_split.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+namespace dure {
+namespace {
+
+class ArraySplit : public SourceSplit {
+ public:
+  ArraySplit(std::string name, Array samples, Array labels)
+      : name_(std::move(name)),
+        samples_(std::move(samples)),
+        labels_(std::move(labels)),
+        size_(labels_.shape[0]) {
+    sample_shape_.assign(samples_.shape.begin() + 1, samples_.shape.end());
+    sample_type_ = samples_.dtype;
+    if (sample_shape_.empty()) sample_shape_ = {1};
+    sample_bytes_ = sizeOf(sample_type_);
+    for (const std::int64_t size : sample_shape_) sample_bytes_ *= static_cast<std::size_t>(size);
+  }
+
+  std::int64_t size() const override { return size_; }
+  std::string name() const override { return name_; }
+  bool integerLabels() const override { return !isFloat(labels_.dtype); }
+
+  Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const override {
+    if (auto in_range = checkRows(rows); !in_range) return in_range;
+    if (sample_bytes_ == 0) return {};
+    for (const std::int64_t row : rows) {
+      std::memcpy(out, samples_.data + static_cast<std::size_t>(row) * sample_bytes_,
+                  sample_bytes_);
+      out += sample_bytes_;
+    }
+    return {};
+  }
+
+  Status readLabels(std::span<const std::int64_t> rows, double* out) const override {
+    if (auto in_range = checkRows(rows); !in_range) return in_range;
+    const std::size_t step = sizeOf(labels_.dtype);
+    for (const std::int64_t row : rows) {
+      *out++ = numberAt(labels_.dtype, labels_.data + static_cast<std::size_t>(row) * step);
+    }
+    return {};
+  }
+
+ private:
+  const std::string name_;
+  const Array samples_;
+  const Array labels_;
+  const std::int64_t size_;
+  std::size_t sample_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_name, Array samples,
+                                                    const std::string& labels_name, Array labels) {
+  const bool one_each =
+      labels.shape.size() == 1 || (labels.shape.size() == 2 && labels.shape[1] == 1);
+  if (!one_each) {
+    return Error(Code::kInvalid,
+                 fmt::format("{}: labels have the shape ({}), not one number per sample",
+                             labels_name, fmt::join(labels.shape, ", ")));
+  }
+  if (samples.shape.empty() || samples.shape[0] != labels.shape[0]) {
+    return Error(Code::kInvalid, fmt::format("{} has {} samples but {} has {} labels", samples_name,
+                                             samples.shape.empty() ? 0 : samples.shape[0],
+                                             labels_name, labels.shape[0]));
+  }
+  return std::unique_ptr<SourceSplit>(
+      std::make_unique<ArraySplit>(labels_name, std::move(samples), std::move(labels)));
+}
+
+}  // namespace dure

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "format/array.h"
+#include "format/dataset_source.h"
+
+namespace dure {
+
+// A split of two arrays of equal length: {rows, …} samples, {rows} or {rows, 1} labels. Invalid if
+// they are of other shapes. The names are for messages.
+Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_name, Array samples,
+                                                    const std::string& labels_name, Array labels);
+
+}  // namespace dure

@@ -1,0 +1,105 @@
+#include "format/csv_split.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+
+namespace dure {
+namespace {
+
+constexpr std::size_t kMaxShown = 40;
+
+// The field for a message: a start of it, if it is long.
+std::string shown(const CsvField& field) {
+  const std::string text = toValidUtf8(field.text());
+  return "'" + (text.size() <= kMaxShown ? text : text.substr(0, kMaxShown) + "…") + "'";
+}
+
+// Infinite, where a float ends.
+float toFloat(double number) {
+  if (!(std::abs(number) > std::numeric_limits<float>::max())) return static_cast<float>(number);
+  const float infinite = std::numeric_limits<float>::infinity();
+  return number > 0 ? infinite : -infinite;
+}
+
+class CsvSplit : public SourceSplit {
+ public:
+  // With class numbers, labels are texts.
+  CsvSplit(CsvTable table, CsvColumns columns, CsvClasses classes)
+      : table_(std::move(table)), columns_(std::move(columns)), classes_(std::move(classes)) {
+    sample_shape_ = {static_cast<std::int64_t>(columns_.samples.size())};
+    sample_type_ = DType::kF32;
+    is_sample_.resize(table_.columns());
+    for (const std::size_t column : columns_.samples) is_sample_[column] = true;
+  }
+
+  std::int64_t size() const override { return table_.rows(); }
+  std::string name() const override { return table_.name(); }
+  std::string rowName(std::int64_t row) const override {
+    return fmt::format("line {}", table_.line(row));
+  }
+  bool integerLabels() const override { return !classes_.empty(); }
+
+  Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const override {
+    if (auto in_range = checkRows(rows); !in_range) return in_range;
+    for (const std::int64_t row : rows) {
+      auto read = table_.readRow(row, [&](std::size_t column, const CsvField& field) -> Status {
+        if (!is_sample_[column]) return {};
+        const auto number = field.number();
+        if (!number) return table_.wrong(row, column, shown(field) + " is not a number");
+        const float value = toFloat(*number);
+        std::memcpy(out, &value, sizeof value);
+        out += sizeof value;
+        return {};
+      });
+      if (!read) return read;
+    }
+    return {};
+  }
+
+  Status readLabels(std::span<const std::int64_t> rows, double* out) const override {
+    if (auto in_range = checkRows(rows); !in_range) return in_range;
+    for (const std::int64_t row : rows) {
+      auto read = table_.readRow(row, [&](std::size_t column, const CsvField& field) -> Status {
+        if (column != columns_.label) return {};
+        return readLabel(row, field, *out);
+      });
+      if (!read) return read;
+      ++out;
+    }
+    return {};
+  }
+
+ private:
+  Status readLabel(std::int64_t row, const CsvField& field, double& out) const {
+    if (classes_.empty()) {
+      const auto number = field.number();
+      if (!number) return table_.wrong(row, columns_.label, shown(field) + " is not a number");
+      out = *number;
+      return {};
+    }
+    const auto found = field.doubled ? classes_.find(field.text()) : classes_.find(field.raw);
+    if (found == classes_.end()) {
+      return table_.wrong(row, columns_.label, shown(field) + " is no class of the training data");
+    }
+    out = found->second;
+    return {};
+  }
+
+  const CsvTable table_;
+  const CsvColumns columns_;
+  const CsvClasses classes_;
+  std::vector<bool> is_sample_;
+};
+
+}  // namespace
+
+std::unique_ptr<SourceSplit> makeCsvSplit(CsvTable table, CsvColumns columns, CsvClasses classes) {
+  return std::make_unique<CsvSplit>(std::move(table), std::move(columns), std::move(classes));
+}
+
+}  // namespace dure

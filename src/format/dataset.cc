@@ -1,0 +1,185 @@
+#include "format/dataset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <numeric>
+#include <optional>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "base/files.h"
+#include "format/arrow_dataset.h"
+#include "format/csv_dataset.h"
+#include "format/dataset_source.h"
+#include "format/idx.h"
+#include "format/mapped_file.h"
+#include "format/npz.h"
+
+namespace dure {
+namespace {
+
+// Beyond this a number is a quantity, or damage, but no class.
+constexpr double kMostClasses = 1u << 24u;
+constexpr std::int64_t kBlock = 4096;
+
+Result<std::string> formatOfFile(const std::string& path) {
+  const auto file = mapFile(path);
+  if (!file) return file.error();
+  const std::string_view text = file->text();
+  if (path.ends_with(".csv")) return std::string("csv");
+  if (text.starts_with("PK")) return std::string("npz");
+  if (text.starts_with("\x93NUMPY")) return std::string("npy");
+  if (text.starts_with("ARROW1") || text.starts_with("\xff\xff\xff\xff")) {
+    return std::string("arrow");
+  }
+  if (text.starts_with("\x1f\x8b") || text.starts_with(std::string_view("\0\0", 2))) {
+    return std::string("idx");
+  }
+  return Error(
+      Code::kInvalid,
+      path + ": not a data file that is known (npz, arrow, csv); name its format if it is");
+}
+
+Result<std::string> formatOfDirectory(const std::string& path) {
+  if (looksLikeArrow(path)) return std::string("arrow");
+  if (looksLikeIdx(path)) return std::string("idx");
+  if (looksLikeNumpy(path)) return std::string("npz");
+  if (looksLikeCsv(path)) return std::string("csv");
+  return Error(Code::kInvalid, path +
+                                   ": no data files that are known in this directory (idx, npy, "
+                                   "npz, arrow, csv)");
+}
+
+Result<Source> openSource(const std::string& format, const DatasetOptions& options) {
+  if (format == "idx") return openIdx(options);
+  if (format == "npz" || format == "npy") return openNumpy(options);
+  if (format == "arrow") return openArrow(options);
+  if (format == "csv") return openCsv(options);
+  return Error(Code::kInvalid,
+               fmt::format("{}: unknown format '{}'; there are idx, npz, npy, arrow and csv",
+                           options.path, format));
+}
+
+struct LabelRange {
+  double most = -1;
+  std::int64_t most_row = 0;
+  bool classes = true;  // whole numbers, none negative
+};
+
+Result<LabelRange> scanLabels(const SourceSplit& split) {
+  LabelRange range;
+  std::vector<std::int64_t> rows;
+  std::vector<double> labels;
+  for (std::int64_t first = 0; first < split.size(); first += kBlock) {
+    rows.resize(static_cast<std::size_t>(std::min(kBlock, split.size() - first)));
+    labels.resize(rows.size());
+    std::iota(rows.begin(), rows.end(), first);
+    if (auto read = split.readLabels(rows, labels.data()); !read) return std::move(read).error();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double label = labels[i];
+      const auto wrong = [&](const char* what) {
+        return Error(Code::kInvalid, fmt::format("{}: {}: label {} {}", split.name(),
+                                                 split.rowName(rows[i]), label, what));
+      };
+      if (!std::isfinite(label)) return wrong("is not a number to learn");
+      const bool fits = label >= 0 && label < kMostClasses && label == std::floor(label);
+      if (!fits && split.integerLabels()) {
+        return wrong(label < 0 ? "is negative; classes are counted from 0" : "is too large");
+      }
+      range.classes = range.classes && fits;
+      if (label > range.most) {
+        range.most = label;
+        range.most_row = rows[i];
+      }
+    }
+  }
+  return range;
+}
+
+Status checkShapes(const SourceSplit& train, const SourceSplit& test) {
+  if (train.sampleShape() == test.sampleShape() && train.sampleType() == test.sampleType()) {
+    return {};
+  }
+  return Error(
+      Code::kInvalid,
+      fmt::format("{} has samples of shape ({}) in {} but {} of shape ({}) in {}", train.name(),
+                  fmt::join(train.sampleShape(), ", "), dtypeName(train.sampleType()), test.name(),
+                  fmt::join(test.sampleShape(), ", "), dtypeName(test.sampleType())));
+}
+
+// Classes or targets, and how many classes: from the names, or else from the training labels.
+Status countClasses(Source& source, Dataset& dataset) {
+  const auto train = scanLabels(*source.train);
+  if (!train) return train.error();
+  LabelRange test;
+  if (source.test) {
+    const auto scanned = scanLabels(*source.test);
+    if (!scanned) return scanned.error();
+    test = *scanned;
+  }
+  const bool classes = train->classes && test.classes;
+  source.train->setLabelsAreClasses(classes);
+  if (source.test) source.test->setLabelsAreClasses(classes);
+  if (!classes) return {};
+  dataset.classes = source.class_names.empty()
+                        ? static_cast<std::int64_t>(train->most) + 1
+                        : static_cast<std::int64_t>(source.class_names.size());
+  const auto within = [&](const SourceSplit& split, const LabelRange& range) -> Status {
+    if (range.most < static_cast<double>(dataset.classes)) return {};
+    return Error(
+        Code::kInvalid,
+        fmt::format("{}: {}: label {} but there are {} classes, counted from 0", split.name(),
+                    split.rowName(range.most_row), range.most, dataset.classes));
+  };
+  if (auto fits = within(*source.train, *train); !fits) return fits;
+  return source.test ? within(*source.test, test) : Status();
+}
+
+Result<Dataset> open(const DatasetOptions& options) {
+  std::string format = options.format;
+  if (!fileExists(options.path)) {
+    return Error(Code::kNotFound, options.path + ": there is no such file or directory");
+  }
+  if (format.empty()) {
+    auto found =
+        isDirectory(options.path) ? formatOfDirectory(options.path) : formatOfFile(options.path);
+    if (!found) return std::move(found).error();
+    format = *std::move(found);
+  }
+  auto source = openSource(format, options);
+  if (!source) return std::move(source).error();
+  if (!source->test && !options.test.empty()) {
+    return Error(Code::kNotFound,
+                 fmt::format("{}: there is no split '{}'", options.path, options.test));
+  }
+  if (source->train->size() == 0) {
+    return Error(Code::kInvalid, source->train->name() + ": there are no rows to learn from");
+  }
+  if (source->test) {
+    if (auto same = checkShapes(*source->train, *source->test); !same) {
+      return std::move(same).error();
+    }
+  }
+  Dataset dataset{.format = format};
+  if (auto counted = countClasses(*source, dataset); !counted) return std::move(counted).error();
+  dataset.train = std::move(source->train);
+  dataset.test = std::move(source->test);
+  dataset.class_names = std::move(source->class_names);
+  return dataset;
+}
+
+}  // namespace
+
+Result<Dataset> openDataset(const DatasetOptions& options) {
+  try {
+    return open(options);
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kUnavailable, options.path + ": there is not enough memory to open it");
+  } catch (const std::exception& error) {
+    return Error(Code::kInvalid, options.path + ": " + error.what());
+  }
+}
+
+}  // namespace dure

@@ -1,0 +1,119 @@
+#include "format/dataset.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "format/test_files.h"
+
+namespace dure {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Datasets : public FormatTest {
+ protected:
+  Result<Dataset> openText(const std::string& train, const std::string& test = "") {
+    write("train.csv", train);
+    static_cast<void>(removeTree(path("test.csv")));
+    if (!test.empty()) write("test.csv", test);
+    return openDataset({.path = directory()});
+  }
+
+  std::string why(const std::string& train, const std::string& test = "") {
+    const auto dataset = openText(train, test);
+    return dataset ? "opened" : dataset.error().message();
+  }
+};
+
+TEST_F(Datasets, AreFoundByContentAndName) {
+  const std::pair<const char*, const char*> cases[] = {{"idx", "idx"},
+                                                       {"stored.npz", "npz"},
+                                                       {"csv", "csv"},
+                                                       {"csv/train.csv", "csv"},
+                                                       {"arrow/saved", "arrow"},
+                                                       {"arrow/saved/train", "arrow"},
+                                                       {"arrow", ""},
+                                                       {"arrow/lists_file.arrow", "arrow"},
+                                                       {"deflated.npz", "npz"}};
+  for (const auto& [name, format] : cases) {
+    const auto dataset = openDataset({.path = goldenPath(name)});
+    EXPECT_EQ(dataset ? dataset->format : "", format) << name;
+  }
+}
+
+TEST_F(Datasets, ThatAreNotThereOrUnknownAreRefused) {
+  EXPECT_EQ(openDataset({.path = path("nothing")}).error().code(), Code::kNotFound);
+  EXPECT_EQ(openDataset({.path = directory()}).error().code(), Code::kInvalid);
+  EXPECT_EQ(openDataset({.path = write("file", "what is this?")}).error().code(), Code::kInvalid);
+  EXPECT_EQ(openDataset({.path = write("empty", "")}).error().code(), Code::kInvalid);
+  EXPECT_EQ(openDataset({.path = path("file"), .format = "mp3"}).error().code(), Code::kInvalid);
+  EXPECT_FALSE(openDataset({.path = goldenPath("fortran.npy")}));
+  EXPECT_FALSE(openDataset({.path = goldenPath("idx/type-u1")}));
+  for (const char* format : {"idx", "npz", "npy", "arrow", "csv"}) {
+    EXPECT_FALSE(openDataset({.path = directory(), .format = format})) << format;
+    EXPECT_FALSE(openDataset({.path = path("empty"), .format = format})) << format;
+  }
+}
+
+TEST_F(Datasets, WithWholeLabelsHaveClasses) {
+  const auto dataset = openText("1,0\n2,4\n", "3,1\n");
+  ASSERT_TRUE(dataset) << dataset.error().message();
+  EXPECT_EQ(dataset->classes, 5);
+  EXPECT_TRUE(dataset->train->labelsAreClasses() && dataset->test->labelsAreClasses());
+  EXPECT_THAT(dataset->class_names, IsEmpty());
+}
+
+TEST_F(Datasets, WithOtherLabelsAreRegressions) {
+  for (const char* train : {"1,0\n2,0.5\n", "1,0\n2,-1\n"}) {
+    const auto dataset = openText(train);
+    ASSERT_TRUE(dataset) << dataset.error().message();
+    EXPECT_EQ(dataset->classes, 0);
+    EXPECT_FALSE(dataset->train->labelsAreClasses());
+  }
+  // One split decides for both.
+  const auto both = openText("1,0\n2,1\n", "3,0.5\n");
+  ASSERT_TRUE(both);
+  EXPECT_FALSE(both->train->labelsAreClasses());
+}
+
+TEST_F(Datasets, NamesOfClassesCount) {
+  const auto dataset = openDataset({.path = goldenPath("arrow/saved")});
+  ASSERT_TRUE(dataset) << dataset.error().message();
+  EXPECT_EQ(dataset->classes, 3);
+  EXPECT_THAT(dataset->class_names, ElementsAre("cat", "dog", "hen"));
+}
+
+TEST_F(Datasets, ThatContradictThemselvesAreRefused) {
+  EXPECT_THAT(why("1,0\n2,1\n", "3,2\n"), HasSubstr("line 1: label 2 but there are 2 classes"));
+  EXPECT_THAT(why("1,0\n", "3,4,0\n"), HasSubstr("of shape (1) in float32 but"));
+  EXPECT_THAT(why("a,y\n"), HasSubstr("there are no rows to learn from"));
+  EXPECT_THAT(why("1,nan\n"), HasSubstr("label nan is not a number to learn"));
+}
+
+TEST_F(Datasets, NegativeClassesAreNamed) {
+  const std::string labels("\0\0\x09\x01\0\0\0\x03\x00\xff\x01", 11);
+  write("train-images-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x03\x07\x08\x09", 11));
+  write("train-labels-idx1-ubyte", labels);
+  const auto dataset = openDataset({.path = directory()});
+  ASSERT_FALSE(dataset);
+  EXPECT_THAT(dataset.error().message(), HasSubstr("row 1: label -1 is negative"));
+}
+
+TEST_F(Datasets, SplitsThatWereAskedForMustBeThere) {
+  const auto dataset = openDataset({.path = goldenPath("csv"), .test = "validation"});
+  ASSERT_FALSE(dataset);
+  EXPECT_EQ(dataset.error().code(), Code::kNotFound);
+  EXPECT_THAT(dataset.error().message(), HasSubstr("no split 'validation'"));
+}
+
+TEST_F(Datasets, OfManyRowsAreScannedToTheEnd) {
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += "1,0\n";
+  EXPECT_EQ(openText(text + "1,7\n")->classes, 8);
+}
+
+}  // namespace
+}  // namespace dure

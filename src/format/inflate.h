@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "format/mapped_file.h"
+
+namespace dure {
+
+enum class Packing {
+  kGzip,  // a .gz file, of one or more members
+  kRaw,   // deflate without any frame, as zip members are
+};
+
+// How many bytes there are in all, judged from the first ones (up to kInflateHead of them).
+using TotalSize = std::function<Result<std::size_t>(const FileBytes& head)>;
+constexpr std::size_t kInflateHead = 65536 + 64;
+
+// Unpacks `packed` into memory under the name `name`. The size is asked for before room is made for
+// it, and whatever unpacks to more or less is refused: a small file cannot fill the memory.
+Result<FileBytes> inflateAll(const FileBytes& packed, Packing packing, const std::string& name,
+                             const TotalSize& total_size);
+
+}  // namespace dure

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+#include "format/keras.h"
+
+namespace dure {
+
+// model_config, or what model.to_json() gives, without weights: a Sequential model, or a Functional
+// one whose layers follow one another. `name` is for messages.
+Result<KerasModel> parseKerasConfig(const std::string& name, const nlohmann::json& config);
+
+// The other way round.
+nlohmann::ordered_json kerasConfig(const KerasModel& model);
+
+}  // namespace dure

@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <new>
+
+#include <fmt/core.h>
+
+#include "format/hdf5.h"
+#include "format/json_text.h"
+#include "format/keras.h"
+#include "format/keras_config.h"
+#include "format/keras_parse.h"
+#include "format/mapped_file.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+// "dense/kernel:0" and "lstm/lstm_cell/kernel:0" are kernels.
+std::string weightName(const std::string& full) {
+  std::string name = full.substr(full.rfind('/') + 1);
+  const std::size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(0, colon);
+}
+
+// A list of names; those that would not fit one attribute are spread over name0, name1, …
+Result<std::vector<std::string>> readNames(hid_t group, const std::string& name,
+                                           std::size_t limit) {
+  if (hasAttribute(group, name)) return readTexts(group, name, limit);
+  std::vector<std::string> names;
+  for (int chunk = 0; hasAttribute(group, name + std::to_string(chunk)); ++chunk) {
+    const auto part = readTexts(group, name + std::to_string(chunk), limit);
+    if (!part) return part.error();
+    names.insert(names.end(), part->begin(), part->end());
+  }
+  return names;
+}
+
+Result<json> readJson(hid_t file, const std::string& path, const std::string& name,
+                      std::size_t limit) {
+  const auto texts = readTexts(file, name, limit);
+  if (!texts) return Error(texts.error()).during(path);
+  if (texts->size() != 1) return Error(Code::kInvalid, path + ": " + name + " is not one text");
+  return parseJson(path + ": " + name, texts->front());
+}
+
+// `left` is what all weights together may still take.
+Status readWeights(hid_t weights, std::size_t limit, KerasLayer& layer, std::size_t& left) {
+  const H5Id group(H5Gopen2(weights, layer.name.c_str(), H5P_DEFAULT), H5Gclose);
+  if (!group) return hdf5Error(layer.name);
+  const auto names = readNames(group.get(), "weight_names", limit);
+  if (!names) return Error(names.error()).during(layer.name);
+  for (const std::string& name : *names) {
+    auto array = readDataset(group.get(), name, limit);
+    if (!array) return std::move(array).error().during(layer.name);
+    if (array->bytes() > left) {
+      return Error(Code::kInvalid, layer.name + ": the weights are larger than the file");
+    }
+    left -= array->bytes();
+    layer.weights.emplace_back(weightName(name), *std::move(array));
+  }
+  return {};
+}
+
+Result<KerasModel> readHdf5(const FileBytes& bytes) {
+  const std::string& path = bytes.name;
+  const std::size_t size = bytes.size();
+  const auto lock = lockHdf5();
+  const H5Id file = openHdf5(bytes.bytes);
+  if (!file) return hdf5Error(path);
+  if (!hasAttribute(file.get(), "model_config")) {
+    return Error(Code::kInvalid,
+                 path + ": there is no model_config: the file has weights but no architecture");
+  }
+  const auto config = readJson(file.get(), path, "model_config", size);
+  if (!config) return config.error();
+  auto model = parseKerasConfig(path + ": model_config", *config);
+  if (!model) return model;
+  if (hasAttribute(file.get(), "training_config")) {
+    auto training = readJson(file.get(), path, "training_config", size);
+    if (!training) return std::move(training).error();
+    model->training_config = *std::move(training);
+  }
+  if (H5Lexists(file.get(), "model_weights", H5P_DEFAULT) <= 0) return model;
+  const H5Id weights(H5Gopen2(file.get(), "model_weights", H5P_DEFAULT), H5Gclose);
+  if (!weights) return hdf5Error(path + ": model_weights");
+  const auto names = readNames(weights.get(), "layer_names", size);
+  if (!names) return Error(names.error()).during(path + ": model_weights");
+  std::size_t left = size * 16;
+  for (KerasLayer& layer : model->layers) {
+    if (std::find(names->begin(), names->end(), layer.name) == names->end()) continue;
+    if (auto read = readWeights(weights.get(), size, layer, left); !read) {
+      return std::move(read).error().during(path + ": model_weights");
+    }
+  }
+  return model;
+}
+
+Result<KerasModel> parse(const FileBytes& file) {
+  const std::string_view text = file.text();
+  if (text.starts_with("\x89HDF\r\n\x1a\n")) return readHdf5(file);
+  if (text.starts_with("PK")) {
+    return Error(Code::kInvalid, file.name +
+                                     ": this is an archive as Keras 3 writes (.keras); save the "
+                                     "model as .h5");
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] != '{') {
+    return damaged(file, 0, "this is neither HDF5 nor JSON");
+  }
+  const auto config = parseJson(file.name, text);
+  if (!config) return config.error();
+  return parseKerasConfig(file.name, *config);
+}
+
+}  // namespace
+
+Result<KerasModel> parseKeras(const FileBytes& file) {
+  try {
+    return parse(file);
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kUnavailable, file.name + ": there is not enough memory to read it");
+  } catch (const std::exception& error) {
+    return Error(Code::kInvalid, file.name + ": " + error.what());
+  }
+}
+
+Result<KerasModel> readKeras(const std::string& path) {
+  const auto file = mapFile(path);
+  if (!file) return file.error();
+  return parseKeras(*file);
+}
+
+}  // namespace dure

@@ -1,0 +1,52 @@
+#include "format/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <fmt/core.h>
+
+#include "base/fd.h"
+
+namespace dure {
+
+Result<FileBytes> mapFile(const std::string& path) {
+  // Not blocking: a pipe under the name of a data file is refused below, not waited for.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return systemError(path);
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return systemError(path);
+  if (S_ISDIR(info.st_mode)) return Error(Code::kInvalid, path + ": is a directory");
+  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, path + ": is not a regular file");
+  FileBytes file{.name = path};
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size == 0) return file;
+  void* const memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return systemError("map " + path);
+  file.owner = std::shared_ptr<const void>(
+      memory, [size](const void* mapped) { munmap(const_cast<void*>(mapped), size); });
+  file.bytes = {static_cast<const std::byte*>(memory), size};
+  return file;
+}
+
+Error damaged(const FileBytes& file, std::size_t offset, const std::string& what) {
+  return Error(Code::kInvalid, fmt::format("{}: at offset {}: {}", file.name, offset, what));
+}
+
+Result<std::span<const std::byte>> Cursor::take(std::size_t count, std::string_view what) {
+  if (count > left()) {
+    return damaged(file_, offset_,
+                   fmt::format("{} needs {} bytes but the file has {} left", what, count, left()));
+  }
+  const auto taken = file_.bytes.subspan(offset_, count);
+  offset_ += count;
+  return taken;
+}
+
+Result<std::uint32_t> Cursor::big32(std::string_view what) {
+  const auto value = little<std::uint32_t>(what);
+  if (!value) return value.error();
+  return __builtin_bswap32(*value);
+}
+
+}  // namespace dure

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "base/result.h"
+#include "format/mapped_file.h"
+#include "format/safetensors.h"
+
+namespace dure {
+
+// readSafetensors for bytes that are already there.
+Result<Safetensors> parseSafetensors(const FileBytes& file);
+
+}  // namespace dure

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "format/mapped_file.h"
+
+namespace dure {
+
+// One file inside a zip file.
+struct ZipMember {
+  std::string name;
+  bool deflated = false;  // else stored as it is
+  std::uint32_t crc = 0;
+  std::uint64_t size = 0;         // unpacked
+  std::uint64_t packed_size = 0;  // as it lies in the file
+  std::uint64_t header_offset = 0;
+};
+
+// The members of a zip file, read here and not by a library because a library does not tell where a
+// member's bytes lie, and arrays are viewed where they lie. Zip64 as well. Encrypted members,
+// other ways of packing than deflate, and doubled names are refused.
+Result<std::vector<ZipMember>> readZipDirectory(const FileBytes& file);
+
+// The member's bytes as they lie in the file.
+Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member);
+
+}  // namespace dure
