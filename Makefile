@@ -19,20 +19,24 @@ check: build ## the quick tests only: layers, registration, format, unit tests
 	@tools/setup --test
 	@tools/run-tests --quick
 
-demo: ## train on two local workers, with live output
+demo: ## train Fashion-MNIST on two local workers, with live output
 	@tools/setup --demo
 	@$(MAKE) --no-print-directory build
 	@rm -rf build/demo
-	@PATH="/usr/bin:$$PATH" build/dure run examples/ddp.yaml --set checkpoint.path=$(CURDIR)/build/demo
+	@build/dure run examples/fashion-mnist.yaml --set checkpoint.path=$(CURDIR)/build/demo/checkpoints \
+	  --set output=$(CURDIR)/build/demo/model.h5
 
-bench: ## dure beside torchrun; fails if a goal is missed
+bench: ## dure beside its peers; fails if a goal is missed
 	@tools/setup --test
 	@$(MAKE) --no-print-directory build
 	@bench/launch
+	@bench/allreduce
+	@bench/train
 
 install: build ## into PREFIX=/usr/local; DESTDIR is put in front
 	install -D -m 755 build/dure $(DESTDIR)$(PREFIX)/bin/dure
 	install -D -m 755 build/dure-agent $(DESTDIR)$(PREFIX)/bin/dure-agent
+	install -D -m 755 build/dure-trainer $(DESTDIR)$(PREFIX)/bin/dure-trainer
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	build/dure completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dure
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions

@@ -28,5 +28,7 @@ int main(int argc, char** argv) {
   if (here->output.empty()) here->output = loaded.job.output;
   const Status trained = train(loaded.job, *here);
   if (trained) return 0;
-  return fail(trained.error().message(), trained.error().code() == Code::kInvalid ? 2 : 1);
+  // 2 says that trying again would not help.
+  const Code code = trained.error().code();
+  return fail(trained.error().message(), code == Code::kInvalid || code == Code::kNotFound ? 2 : 1);
 }

@@ -9,6 +9,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "cli/chart.h"
 #include "cli/command.h"
 #include "cli/table.h"
 #include "runs/run_reader.h"
@@ -59,6 +60,9 @@ void printRun(std::ostream& out, const RunView& run) {
                      rankState(entry, run), entry.host, std::to_string(entry.pid)});
   }
   if (ranks.size() > 1) out << "\n" << formatTable(ranks);
+
+  const std::string chart = drawCurve(readLosses(run.paths.metrics()), 64, 8);
+  if (!chart.empty()) out << "\nloss\n" << chart;
 
   out << "\n";
   for (const Entry& entry : run.entries) {

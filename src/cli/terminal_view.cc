@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <ostream>
 
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/chart.h"
 
 namespace dure::cli {
 namespace {
@@ -60,6 +62,49 @@ std::string TerminalView::prefix(int rank) const {
   return fmt::format("\x1b[{}m[{}]\x1b[0m ",
                      kColours[static_cast<std::size_t>(rank) % kColours.size()], rank);
 }
+
+namespace {
+
+constexpr int kBarWidth = 20;
+
+double numberIn(const nlohmann::json& report, const char* name) {
+  return report.contains(name) && report[name].is_number() ? report[name].get<double>() : -1;
+}
+
+// What a program says that knows how many steps there are: how far it is, how fast, how well.
+std::string describeProgress(const nlohmann::json& report) {
+  const double step = numberIn(report, "step"), steps = numberIn(report, "steps");
+  if (steps < 1) return "";
+  std::string text =
+      fmt::format("{} {:3.0f}%", drawBar(step / steps, kBarWidth), 100 * step / steps);
+  if (const double epochs = numberIn(report, "epochs"); epochs > 0) {
+    text += fmt::format(" · epoch {:.0f} of {:.0f}", numberIn(report, "epoch"), epochs);
+  }
+  if (const double rate = numberIn(report, "samples_per_second"); rate >= 0) {
+    text += fmt::format(" · {:.0f} samples/s", rate);
+  }
+  if (const double loss = numberIn(report, "loss"); loss >= 0)
+    text += fmt::format(" · loss {:.4f}", loss);
+  if (const double accuracy = numberIn(report, "accuracy"); accuracy >= 0) {
+    text += fmt::format(" · accuracy {:.4f}", accuracy);
+  }
+  if (const double left = numberIn(report, "seconds_left"); left >= 0) {
+    text += fmt::format(" · {} left", describeDuration(std::chrono::seconds(std::llround(left))));
+  }
+  return text;
+}
+
+// Every character here is one column wide.
+std::string cutToWidth(const std::string& text, std::size_t width) {
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (begins && columns++ == width) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace
 
 void TerminalView::clearStatus() {
   if (!drawn_) return;
@@ -129,6 +174,7 @@ Status TerminalView::metric(int, int, std::string_view line) {
   const auto report = nlohmann::json::parse(line, nullptr, false);
   if (report.is_object() && report.contains("step") && report["step"].is_number_integer()) {
     step_ = std::max(step_, report["step"].get<std::int64_t>());
+    if (report.contains("steps")) progress_ = describeProgress(report);
   }
   return {};
 }
@@ -140,11 +186,13 @@ void TerminalView::tick(const Gang& gang) {
   std::string line = fmt::format(
       "{} · {} of {} {} up · {}", phaseName(gang.phase()), strength.up, strength.of, strength.what,
       describeDuration(std::chrono::duration_cast<std::chrono::seconds>(elapsed)));
-  if (step_ >= 0) line += fmt::format(" · step {}", step_);
+  if (!progress_.empty()) {
+    line = progress_;
+  } else if (step_ >= 0) {
+    line += fmt::format(" · step {}", step_);
+  }
   if (restarts_ > 0) line += fmt::format(" · {} restart{}", restarts_, restarts_ == 1 ? "" : "s");
-  // Cut by bytes is good enough: the only wide characters are the dots between the parts.
-  const auto width = static_cast<std::size_t>(std::max(20, options_.width - 1));
-  if (line.size() > width) line = toValidUtf8(line.substr(0, width));
+  line = cutToWidth(line, static_cast<std::size_t>(std::max(20, options_.width - 1)));
   if (line == status_ && drawn_) return;
   status_ = line;
   drawStatus();

@@ -48,6 +48,7 @@ class TerminalView : public Observer {
   std::string text_;  // kept for its capacity
   std::string why_;   // the last generation ended
   std::int64_t step_ = -1;
+  std::string progress_;  // how far a program is that knows how many steps there are
   int restarts_ = 0;
 };
 

@@ -14,6 +14,8 @@ namespace {
 
 // A task that is lost or refused in this many generations in a row does not come back by itself.
 constexpr int kMissesUntilGivenUp = 3;
+// What the trainer exits with if the mistake is in what it was given.
+constexpr int kRefused = 2;
 // Beyond the grace, before the backend is asked to kill what is left.
 constexpr Duration kStopMargin{3'000};
 // A coordinator that was itself stopped for this long (a laptop asleep, Ctrl-Z) has heard nothing,
@@ -222,15 +224,18 @@ void Gang::onExited(const ProcessExited& seen) {
     if (phase_ == Phase::kRunning) onLost(seen.task, "it was told to stop from outside");
     return;
   }
-  // What cannot be started now cannot be started later either.
+  // What cannot be started now cannot be started later either, nor will the trainer think better of
+  // data or a model that it refused.
+  const bool refused = job_.strategy == Strategy::kNative && seen.exit.status.code == kRefused;
+  const bool hopeless = refused || !seen.exit.error.empty();
   Verdict verdict{
-      .kind = seen.exit.error.empty() ? Verdict::Kind::kProgram : Verdict::Kind::kHopeless,
+      .kind = hopeless ? Verdict::Kind::kHopeless : Verdict::Kind::kProgram,
       .reason = failureSentence(whoIs(*task, seen.exit.process), seen.exit, generation_),
       .cause = {likelyCause(seen.exit), seen.exit.at_ms}};
   if (phase_ == Phase::kRunning) {
     stop(std::move(verdict), job_.timeouts.stop);
   } else if (verdict_ && verdict_->kind == Verdict::Kind::kProgram &&
-             verdict.cause < verdict_->cause) {
+             (hopeless || verdict.cause < verdict_->cause)) {
     // The one that failed first is the cause; those that miss it fail after it, but may be heard of
     // before.
     verdict_ = std::move(verdict);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,21 @@ std::optional<std::int64_t> lastStep(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::int64_t, double>> readLosses(const std::string& metrics_path) {
+  const auto text = readFile(metrics_path, kNoLimit);
+  std::map<std::int64_t, double> losses;
+  for (const std::string& line : split(text ? *text : "", '\n')) {
+    const auto report = nlohmann::json::parse(line, nullptr, false);
+    if (!report.is_object() || report.value("rank", 0) != 0 || !report.contains("step") ||
+        !report.contains("loss")) {
+      continue;
+    }
+    if (!report["step"].is_number_integer() || !report["loss"].is_number()) continue;
+    losses[report["step"].get<std::int64_t>()] = report["loss"].get<double>();
+  }
+  return {losses.begin(), losses.end()};
+}
 
 std::vector<Entry> readEntries(const std::string& path) {
   std::vector<Entry> entries;

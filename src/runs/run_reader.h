@@ -29,6 +29,10 @@ struct RunView {
 RunView readRun(const RunStore& store, const RunId& id);
 std::vector<RunView> readRuns(const RunStore& store);
 
+// What the first rank reported as "loss", by step; where a restart went over steps again, the last
+// word on each counts.
+std::vector<std::pair<std::int64_t, double>> readLosses(const std::string& metrics_path);
+
 std::vector<Entry> readEntries(const std::string& path);
 nlohmann::json toJson(const RunView& run);
 

@@ -86,8 +86,8 @@ std::optional<TreeNode> readRoot(std::optional<std::string_view> text,
 void fillDefaults(Job& job, const Places& places, const std::string& file) {
   if (!places.has("strategy") && places.has("train")) job.strategy = Strategy::kNative;
   if (!places.has("name")) job.name = defaultJobName(file, job.program.command);
-  const fs::path directory =
-      absolutePath(file.empty() ? "." : fs::path(file).parent_path().string());
+  const fs::path parent = fs::path(file).parent_path();
+  const fs::path directory = absolutePath(parent.empty() ? "." : parent.string());
   fs::path workdir = (directory / job.program.workdir).lexically_normal();
   if (!workdir.has_filename() && workdir.has_relative_path()) workdir = workdir.parent_path();
   job.program.workdir = workdir.string();

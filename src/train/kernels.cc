@@ -1,6 +1,7 @@
 #include "train/kernels.h"
 
 #include "train/sample_order.h"
+#include "train/vectorised.h"
 
 namespace dure {
 namespace {
@@ -42,41 +43,56 @@ class Dense : public torch::autograd::Function<Dense> {
   }
 };
 
-// The four numbers of a window are at these distances from its first.
-struct Window {
-  std::int64_t right, down;
+// An image in memory: rows of pixels of channels.
+struct Extent {
+  std::int64_t height, width, channels;
 };
 
-// `which` says which of the window's numbers was the largest, or 4 if none was above 0.
-void poolForward(const float* in, float* out, std::uint8_t* which, Window at,
-                 std::int64_t channels) {
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const float a = in[c];
-    const float b = in[c + at.right];
-    const float d = in[c + at.down];
-    const float e = in[c + at.down + at.right];
-    float best = a;
-    std::uint8_t index = 0;
-    index = b > best ? std::uint8_t{1} : index;
-    best = b > best ? b : best;
-    index = d > best ? std::uint8_t{2} : index;
-    best = d > best ? d : best;
-    index = e > best ? std::uint8_t{3} : index;
-    best = e > best ? e : best;
-    out[c] = best > 0 ? best : 0;
-    which[c] = best > 0 ? index : std::uint8_t{4};
+// Rows `begin` to `end` of the small images. All in floats and without branches, so that it becomes
+// vector instructions; which number of a window was the largest is found again on the way back.
+DURE_VECTORISED void poolForward(const float* __restrict in, float* __restrict out, Extent large,
+                                 std::int64_t begin, std::int64_t end) {
+  const std::int64_t c = large.channels, row = large.width * c;
+  const std::int64_t out_h = large.height / 2, out_w = large.width / 2;
+  for (std::int64_t y = begin; y < end; ++y) {
+    const float* upper = in + (y / out_h * large.height + y % out_h * 2) * row;
+    float* to = out + y * out_w * c;
+    for (std::int64_t x = 0; x < out_w; ++x, upper += 2 * c, to += c) {
+      const float* lower = upper + row;
+      for (std::int64_t i = 0; i < c; ++i) {
+        const float top = upper[i] > upper[i + c] ? upper[i] : upper[i + c];
+        const float bottom = lower[i] > lower[i + c] ? lower[i] : lower[i + c];
+        const float most = top > bottom ? top : bottom;
+        to[i] = most > 0 ? most : 0;
+      }
+    }
   }
 }
 
-void poolBackward(const float* grad, const std::uint8_t* which, float* out, Window at,
-                  std::int64_t channels) {
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const float g = grad[c];
-    const std::uint8_t index = which[c];
-    out[c] = index == 0 ? g : 0;
-    out[c + at.right] = index == 1 ? g : 0;
-    out[c + at.down] = index == 2 ? g : 0;
-    out[c + at.down + at.right] = index == 3 ? g : 0;
+// The gradient goes to the first of a window's numbers that is the largest, if that is above 0.
+DURE_VECTORISED void poolBackward(const float* __restrict in, const float* __restrict out,
+                                  const float* __restrict grad, float* __restrict result,
+                                  Extent large, std::int64_t begin, std::int64_t end) {
+  const std::int64_t c = large.channels, row = large.width * c;
+  const std::int64_t out_h = large.height / 2, out_w = large.width / 2;
+  for (std::int64_t y = begin; y < end; ++y) {
+    const std::int64_t first = (y / out_h * large.height + y % out_h * 2) * row;
+    for (std::int64_t x = 0; x < out_w; ++x) {
+      const std::int64_t at = first + x * 2 * c, small = (y * out_w + x) * c;
+      for (std::int64_t i = 0; i < c; ++i) {
+        const float most = out[small + i];
+        const float g = most > 0 ? grad[small + i] : 0;
+        const float g0 = in[at + i] == most ? g : 0;
+        const float left1 = in[at + i] == most ? 0 : g;
+        const float g1 = in[at + i + c] == most ? left1 : 0;
+        const float left2 = in[at + i + c] == most ? 0 : left1;
+        const float g2 = in[at + i + row] == most ? left2 : 0;
+        result[at + i] = g0;
+        result[at + i + c] = g1;
+        result[at + i + row] = g2;
+        result[at + i + row + c] = in[at + i + row] == most ? 0 : left2;
+      }
+    }
   }
 }
 
@@ -84,49 +100,41 @@ class MaxPoolRelu : public torch::autograd::Function<MaxPoolRelu> {
  public:
   static at::Tensor forward(AutogradContext* context, at::Tensor input) {
     input = input.contiguous(at::MemoryFormat::ChannelsLast);
-    const std::int64_t n = input.size(0), c = input.size(1), h = input.size(2), w = input.size(3);
+    const Extent large{input.size(2), input.size(3), input.size(1)};
     at::Tensor output =
-        at::empty({n, c, h / 2, w / 2}, input.options(), at::MemoryFormat::ChannelsLast);
-    at::Tensor which = at::empty({n, h / 2, w / 2, c}, at::kByte);
-    forEachWindow(input, [&](std::int64_t place, std::int64_t from, Window at) {
-      poolForward(input.data_ptr<float>() + from, output.data_ptr<float>() + place,
-                  which.data_ptr<std::uint8_t>() + place, at, c);
-    });
-    context->saved_data["which"] = which;
-    context->saved_data["shape"] = input.sizes().vec();
+        at::empty({input.size(0), large.channels, large.height / 2, large.width / 2},
+                  input.options(), at::MemoryFormat::ChannelsLast);
+    const float* in = input.data_ptr<float>();
+    float* out = output.data_ptr<float>();
+    at::parallel_for(
+        0, input.size(0) * (large.height / 2), kRowGrain,
+        [&](std::int64_t begin, std::int64_t end) { poolForward(in, out, large, begin, end); });
+    context->save_for_backward({input, output});
     return output;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    const at::Tensor which = context->saved_data["which"].toTensor();
-    const auto shape = context->saved_data["shape"].toIntVector();
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& input = saved[0];
+    const Extent large{input.size(2), input.size(3), input.size(1)};
     const at::Tensor grad = grads[0].contiguous(at::MemoryFormat::ChannelsLast);
-    at::Tensor result = at::empty(shape, grad.options(), at::MemoryFormat::ChannelsLast);
+    at::Tensor result = at::empty_like(input);
     // A last row or column that is in no window has no part in the result.
-    if (shape[2] % 2 != 0) result.select(2, shape[2] - 1).zero_();
-    if (shape[3] % 2 != 0) result.select(3, shape[3] - 1).zero_();
-    forEachWindow(result, [&](std::int64_t place, std::int64_t to, Window at) {
-      poolBackward(grad.data_ptr<float>() + place, which.data_ptr<std::uint8_t>() + place,
-                   result.data_ptr<float>() + to, at, shape[1]);
-    });
+    if (large.height % 2 != 0) result.select(2, large.height - 1).zero_();
+    if (large.width % 2 != 0) result.select(3, large.width - 1).zero_();
+    const float* in = input.data_ptr<float>();
+    const float* out = saved[1].data_ptr<float>();
+    const float* from = grad.data_ptr<float>();
+    float* to = result.data_ptr<float>();
+    at::parallel_for(0, input.size(0) * (large.height / 2), kRowGrain,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       poolBackward(in, out, from, to, large, begin, end);
+                     });
     return {result};
   }
 
  private:
-  // Calls `visit` with where a window's numbers are in the small image and in the large one.
-  template <typename Visit>
-  static void forEachWindow(const at::Tensor& large, Visit visit) {
-    const std::int64_t n = large.size(0), c = large.size(1), h = large.size(2), w = large.size(3);
-    const std::int64_t out_h = h / 2, out_w = w / 2;
-    at::parallel_for(0, n * out_h, 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const std::int64_t from = (row / out_h * h + row % out_h * 2) * w * c;
-        for (std::int64_t x = 0; x < out_w; ++x) {
-          visit((row * out_w + x) * c, from + x * 2 * c, Window{c, w * c});
-        }
-      }
-    });
-  }
+  static constexpr std::int64_t kRowGrain = 64;
 };
 
 }  // namespace

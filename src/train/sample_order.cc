@@ -48,13 +48,4 @@ Share shareOf(std::int64_t rows, int member, int members) {
   return {begin, begin + each + (member < more ? 1 : 0)};
 }
 
-std::uint64_t mixBits(std::uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
-
-std::uint64_t mixBits(std::uint64_t a, std::uint64_t b) { return mixBits(mixBits(a) ^ b); }
-
 }  // namespace dure

@@ -39,7 +39,12 @@ struct Share {
 Share shareOf(std::int64_t rows, int member, int members);
 
 // Mixes bits so that near inputs have nothing in common: what every random choice here is made of.
-std::uint64_t mixBits(std::uint64_t value);
-std::uint64_t mixBits(std::uint64_t a, std::uint64_t b);
+inline std::uint64_t mixBits(std::uint64_t value) {
+  value += 0x9E3779B97F4A7C15u;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
+  return value ^ (value >> 31);
+}
+inline std::uint64_t mixBits(std::uint64_t a, std::uint64_t b) { return mixBits(mixBits(a) ^ b); }
 
 }  // namespace dure

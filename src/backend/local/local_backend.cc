@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include <fmt/core.h>
 
@@ -29,6 +30,20 @@ int coreCount() {
   return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
+// What a native job reads must be there before anything starts.
+Status findInputs(const Job& job) {
+  const Train& train = job.train;
+  for (const auto& [field, path] : {std::pair("train.data.path", train.data.path),
+                                    std::pair("train.model.file", train.model.file),
+                                    std::pair("train.model.weights", train.model.weights)}) {
+    if (path.empty()) continue;
+    const auto whole = std::filesystem::path(job.program.workdir) / path;
+    if (access(whole.c_str(), R_OK) == 0) continue;
+    return Error(Code::kInvalid, std::string(field) + ": " + systemError(path).message());
+  }
+  return {};
+}
+
 // The command must be there before anything starts. It is looked for as the agent will.
 Status findCommand(const Job& job, const Site& site) {
   struct stat info {};
@@ -37,8 +52,10 @@ Status findCommand(const Job& job, const Site& site) {
   }
   if (job.strategy == Strategy::kNative) {
     const std::string trainer = commandOf(job, site).front();
-    if (access(trainer.c_str(), X_OK) == 0) return {};
-    return Error(Code::kUnavailable, "native training needs " + systemError(trainer).message());
+    if (access(trainer.c_str(), X_OK) != 0) {
+      return Error(Code::kUnavailable, "native training needs " + systemError(trainer).message());
+    }
+    return findInputs(job);
   }
   std::vector<std::string> environment = currentEnvironment();
   const auto path = job.env.find("PATH");

@@ -1,0 +1,122 @@
+#include "train/checkpoint_store.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/files.h"
+
+namespace dure {
+namespace {
+
+using testing::HasSubstr;
+
+class CheckpointStoreTest : public testing::Test {
+ protected:
+  CheckpointStoreTest() {
+    std::string name = testing::TempDir() + "checkpoints-XXXXXX";
+    root_ = mkdtemp(name.data());
+  }
+  ~CheckpointStoreTest() override { std::filesystem::remove_all(root_); }
+
+  CheckpointStore open() const {
+    auto store = CheckpointStore::open(root_ + "/here");
+    EXPECT_TRUE(store) << store.error().message();
+    return *store;
+  }
+
+  static void write(const CheckpointStore& store, std::int64_t step, const std::string& content) {
+    const auto staged = store.stage(step);
+    ASSERT_TRUE(staged);
+    ASSERT_TRUE(replaceFile(*staged + "/a", content));
+    ASSERT_FALSE(CheckpointStore::isSealed(*staged, "a"));
+    ASSERT_TRUE(CheckpointStore::seal(*staged, "a"));
+    ASSERT_TRUE(CheckpointStore::isSealed(*staged, "a"));
+    ASSERT_TRUE(store.publish({.step = step, .world = 2, .files = {"a"}}));
+  }
+
+  std::string path(const std::string& name) const { return root_ + "/here/" + name; }
+
+  std::string root_;
+};
+
+TEST_F(CheckpointStoreTest, TheNewestWholeOneIsFound) {
+  CheckpointStore store = open();
+  EXPECT_FALSE(store.findNewest().found);
+  ASSERT_TRUE(store.begin());
+  write(store, 5, "five");
+  write(store, 20, "twenty");
+  write(store, 100, "hundred");
+  auto search = store.findNewest();
+  ASSERT_TRUE(search.found);
+  EXPECT_EQ(search.found->manifest.step, 100);
+  EXPECT_EQ(search.found->manifest.world, 2);
+
+  std::ofstream(path("step-0000000100/a")) << "hundreD";
+  std::filesystem::remove(path("step-0000000020/manifest.json"));
+  search = store.findNewest();
+  ASSERT_TRUE(search.found);
+  EXPECT_EQ(search.found->manifest.step, 5);
+  ASSERT_EQ(search.passed_over.size(), 2u);
+  EXPECT_THAT(search.passed_over[0], HasSubstr("checksum is wrong"));
+  EXPECT_THAT(search.passed_over[1], HasSubstr("No such file"));
+}
+
+// Cutting or changing any byte of the manifest is noticed.
+TEST_F(CheckpointStoreTest, ADamagedManifestIsNeverBelieved) {
+  CheckpointStore store = open();
+  ASSERT_TRUE(store.begin());
+  write(store, 5, "five");
+  const std::string file = path("step-0000000005/manifest.json");
+  const std::string good = *readFile(file, 1 << 20);
+  const auto believed = [&](const std::string& text) {
+    EXPECT_TRUE(replaceFile(file, text));
+    return store.findNewest().found;
+  };
+  ASSERT_TRUE(believed(good));
+  // Without the line's end the content is the same.
+  for (std::size_t length = 0; length + 2 < good.size(); ++length) {
+    ASSERT_FALSE(believed(good.substr(0, length))) << length;
+  }
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    const auto found = believed(bad);
+    // A change in the white space is none.
+    if (found) ASSERT_EQ(found->manifest.step, 5) << i;
+  }
+}
+
+TEST_F(CheckpointStoreTest, HalfOnesAreCleanedAndOldOnesPruned) {
+  CheckpointStore store = open();
+  ASSERT_TRUE(store.begin());
+  for (const std::int64_t step : {1, 2, 3, 4}) write(store, step, "x");
+  ASSERT_TRUE(store.stage(5));
+  EXPECT_TRUE(fileExists(path("step-0000000005.part")));
+  EXPECT_EQ(store.findNewest().found->manifest.step, 4);
+  ASSERT_TRUE(store.clean());
+  EXPECT_FALSE(fileExists(path("step-0000000005.part")));
+  ASSERT_TRUE(store.prune(2));
+  EXPECT_EQ(listDirectory(root_ + "/here"),
+            (std::vector<std::string>{"current.json", "step-0000000003", "step-0000000004"}));
+}
+
+TEST_F(CheckpointStoreTest, ANewTrainingDoesNotSeeTheOldOne) {
+  CheckpointStore store = open();
+  ASSERT_TRUE(store.begin());
+  write(store, 100, "old");
+  ASSERT_TRUE(store.finish());
+  EXPECT_TRUE(store.findNewest().finished);
+  ASSERT_TRUE(store.begin());
+  EXPECT_FALSE(store.findNewest().found);
+  EXPECT_TRUE(fileExists(path("step-0000000100"))) << "it stays until there is a new one";
+  write(store, 10, "new");
+  ASSERT_TRUE(store.prune(3));
+  EXPECT_FALSE(fileExists(path("step-0000000100")));
+  EXPECT_EQ(store.findNewest().found->manifest.step, 10);
+}
+
+}  // namespace
+}  // namespace dure

@@ -1,0 +1,144 @@
+"""Native training on real data sets: what it reaches, what it needs, what a person sees of it."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import subprocess
+import time
+import unittest
+
+import numpy
+
+import harness
+from native import write_images
+
+SHARED = harness.ROOT.parent / "shared/data"
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+
+
+def accuracy_in(text):
+    return float(re.search(r"accuracy (0\.\d{4}|1\.0000)$", text, re.MULTILINE).group(1))
+
+
+class DataTest(harness.Case):
+    def train(self, text, timeout=280, code=0):
+        self.write("job.yaml", text)
+        return self.dure("run", "job.yaml", timeout=timeout, code=code)
+
+    @unittest.skipUnless((SHARED / "imdb/imdb.npz").exists(), "the IMDB reviews are not here")
+    def test_reviews_are_told_apart(self):
+        job = f"""
+name: imdb
+workers: %d
+resources: {{cpus: 1}}
+train: {{model: text, data: {SHARED}/imdb/imdb.npz, epochs: %d, batch: %d, optimizer: {{name: adam, lr: %s}}, sync: %s}}
+output: model.h5
+"""
+        together = self.train(job % (2, 3, 50, "0.003", "step"))
+        harness.report(f"IMDB, 2 workers, sync step: {accuracy_in(together.out)}")
+        self.assertGreaterEqual(accuracy_in(together.out), 0.85, together.out)
+        apart = self.train(job % (5, 8, 20, "0.003", "end"))
+        harness.report(f"IMDB, 5 workers, sync end: {accuracy_in(apart.out)}")
+        self.assertGreaterEqual(accuracy_in(apart.out), 0.85, apart.out)
+
+    @unittest.skipUnless((SHARED / "fashion_mnist_arrow_small").exists(), "the Arrow sample is not here")
+    def test_a_data_set_as_hugging_face_saves_it(self):
+        done = self.train(f"""
+name: arrow
+workers: 2
+train: {{model: convnet, data: {SHARED}/fashion_mnist_arrow_small, epochs: 6, batch: 20, optimizer: {{name: adam, lr: 0.003}}}}
+output: model.safetensors
+""")
+        self.assertIn("2,000 samples of 28×28, 10 classes", done.out)
+        self.assertGreater(accuracy_in(done.out), 0.75, done.out)
+        metadata = (self.dir / "model.safetensors").read_bytes()[:4000]
+        self.assertIn(b"Ankle boot", metadata, "the names of the classes go along")
+
+    def test_numbers_from_a_csv_file(self):
+        random = numpy.random.default_rng(1)
+        rows = random.normal(0, 1, (600, 3))
+        names = numpy.where(rows @ [1, -2, 0.5] > 0, "yes", "no")
+        lines = ["a,b,c,label"] + [f"{a},{b},{c},{name}" for (a, b, c), name in zip(rows, names)]
+        self.write("set/train.csv", "\n".join(lines[:501]) + "\n")
+        self.write("set/test.csv", "\n".join(lines[:1] + lines[501:]) + "\n")
+        done = self.train("name: csv\ntrain: {model: linear, data: set, epochs: 20, batch: 20, "
+                          "optimizer: {name: adam, lr: 0.05}}\n")
+        self.assertGreater(accuracy_in(done.out), 0.95, done.out)
+        # And a regression, with early stopping.
+        target = rows @ [1, -2, 0.5] + 3
+        numpy.savez(self.dir / "numbers.npz", x=rows.astype("f4"), y=target.astype("f4"))
+        done = self.train("name: regress\ntrain: {model: linear, data: numbers.npz, epochs: 300, batch: 20, "
+                          "optimizer: {name: adam, lr: 0.05}, early_stopping: 3}\n")
+        self.assertIn("training ends here", done.out)
+        self.assertLess(float(done.out.split("\n    ")[-1].split()[1]), 0.01, done.out)
+
+    def test_memory_does_not_grow(self):
+        write_images(self.dir / "data.npz", rows=512, test=0, size=12)
+        running = self.start("run", str(self.write("job.yaml", """
+name: long
+workers: 2
+train: {model: {name: convnet, filters: [4, 4]}, data: data.npz, epochs: 10000, steps: 10000, batch: 8}
+checkpoint: {path: checkpoints, every: 1000}
+""")))
+        early, last = {}, {}
+        while running.process.poll() is None:
+            step = (self.ps("long") or {}).get("step") or 0
+            for rank, pid in self.ranks().items():
+                try:
+                    memory = harness.resident_kib(pid)
+                except OSError:
+                    continue
+                if memory and step >= 1000:
+                    early.setdefault(rank, memory)
+                    last[rank] = memory
+            time.sleep(0.3)
+        self.assertEqual(running.wait().code, 0, running.out + running.err)
+        self.assertEqual(sorted(early), [0, 1])
+        for rank in early:
+            harness.report(f"rank {rank}: {early[rank]} KiB after 1,000 steps, {last[rank]} KiB near 10,000")
+            self.assertLess(last[rank], early[rank] * 1.05 + 2048)
+
+    @unittest.skipUnless(FASHION.exists(), "Debian's dataset-fashion-mnist is not installed")
+    def test_what_a_person_sees(self):
+        job = self.write("job.yaml", f"""
+name: seen
+workers: 2
+train: {{model: mlp, data: {FASHION}, epochs: 2, batch: 100}}
+output: model.h5
+""")
+        main, other = pty.openpty()
+        env = {**self.env, "TERM": "xterm", "COLUMNS": "120"}
+        process = subprocess.Popen([harness.DURE, "run", str(job)], stdin=other, stdout=other, stderr=other,
+                                   env=env, cwd=self.dir)
+        os.close(other)
+        shown = b""
+        while True:
+            ready, _, _ = select.select([main], [], [], 120)
+            try:
+                data = os.read(main, 65536) if ready else b""
+            except OSError:
+                break
+            if not data:
+                break
+            shown += data
+        os.close(main)
+        self.assertEqual(process.wait(60), 0)
+        text = shown.decode(errors="replace")
+        self.assertRegex(text, r"▕█*.? *▏ +\d+% · epoch \d of 2 · \d+ samples/s · loss \d\.\d{4}")
+        self.assertRegex(text, r"speed [\d,]+ samples/s")
+        plain = self.dure("run", job, code=0, timeout=120).out
+        self.assertRegex(plain, r"(?m)^.*epoch +loss +accuracy +test loss")
+        for pattern in (r"accuracy 0\.\d{4}$", r"time \d", r"speed [\d,]+ samples/s$", r"communicated .* within",
+                        r"memory .* MB", r"model .*model\.h5$"):
+            self.assertRegex(plain, "(?m)" + pattern)
+        described = self.dure("describe", "seen", code=0).out
+        self.assertIn("loss\n", described)
+        self.assertRegex(described, "[\u2801-\u28ff]")
+        metrics = [json.loads(line) for line in (self.run_dir("seen.2") / "metrics.jsonl").read_text().splitlines()]
+        self.assertTrue(any("summary" in report for report in metrics))
+        self.assertTrue(any(report.get("accuracy") and report.get("test_loss") for report in metrics))
+
+
+harness.main()

@@ -1,0 +1,209 @@
+"""Native training can be killed at any moment: the model is that of an undisturbed run, bit for bit."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import harness
+from harness import wait_until
+from native import largest_difference, read_safetensors, write_images
+
+JOB = """
+name: killed
+workers: {workers}
+resources: {{cpus: 1}}
+train:
+  model: {{name: mlp, hidden: [256, 128], dropout: 0.2}}
+  data: data.npz
+  epochs: {epochs}
+  batch: {batch}
+  optimizer: {{name: adam, lr: 0.001}}
+  schedule: {{shape: cosine, warmup: 20}}
+  {more}
+checkpoint: {{path: {checkpoints}, every: {every}, keep: 2}}
+output: {output}
+restarts: {{limit: 100, backoff: 10ms}}
+"""
+
+
+class KillTest(harness.Case):
+    def setUp(self):
+        super().setUp()
+        write_images(self.dir / "data.npz", rows=500, size=28)
+        self.mounts = []
+
+    def tearDown(self):
+        for path in self.mounts:
+            subprocess.run(["umount", str(path)], check=True)
+        super().tearDown()
+
+    def job(self, name="job.yaml", workers=2, epochs=60, batch=25, every=20, more="sync: step",
+            checkpoints="checkpoints", output="model.safetensors"):
+        self.write(name, JOB.format(workers=workers, epochs=epochs, batch=batch, every=every, more=more,
+                                    checkpoints=checkpoints, output=output))
+        return name
+
+    def undisturbed(self, **options):
+        done = self.dure("run", self.job("calm.yaml", checkpoints="calm", output="calm.safetensors",
+                                         **options), timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        return (self.dir / "calm.safetensors").read_bytes()
+
+    def checkpoints(self, folder="checkpoints"):
+        return sorted(path for path in (self.dir / folder).glob("step-*") if path.suffix != ".part")
+
+    def wait_for_checkpoint(self, after=0, folder="checkpoints"):
+        def newest():
+            found = self.checkpoints(folder)
+            return found and int(found[-1].name.split("-")[1]) > after and found[-1]
+        return wait_until(newest, 60, f"a checkpoint after step {after}")
+
+    def kill_until_done(self, running, chance, limit=12):
+        """Kills ranks at random moments; returns how often."""
+        kills = 0
+        deadline = time.monotonic() + 150
+        while running.process.poll() is None and time.monotonic() < deadline:
+            time.sleep(chance.uniform(0.05, 1.2))
+            ranks = self.ranks()
+            if not ranks or kills >= limit:
+                continue
+            for pid in ranks.values() if chance.random() < 0.3 else [chance.choice(list(ranks.values()))]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+                except ProcessLookupError:
+                    pass
+        return kills
+
+    def test_ranks_killed_at_random(self):
+        seed = int.from_bytes(os.urandom(4), "little")
+        harness.report(f"kills are drawn by seed {seed}")
+        chance = random.Random(seed)
+        for more in ("sync: step", "sync: {every: 6, momentum: 0.6, lr: 0.8}", "sync: end"):
+            calm = self.undisturbed(more=more, epochs=150)
+            running = self.start("run", self.job(more=more, epochs=150))
+            kills = self.kill_until_done(running, chance)
+            done = running.wait(60)
+            self.assertEqual(done.code, 0, done.out[-3000:] + done.err[-3000:])
+            self.assertGreater(kills, 0, "nothing was killed")
+            harness.report(f"{more}: {kills} kills")
+            self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm,
+                             f"{more}: another model than without {kills} kills (seed {seed})")
+            shutil.rmtree(self.dir / "checkpoints")
+            os.remove(self.dir / "model.safetensors")
+
+    def test_everything_killed_and_resumed(self):
+        calm = self.undisturbed(epochs=100)
+        running = self.start("run", self.job(epochs=100))
+        self.wait_for_checkpoint()
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        running.wait()
+        done = self.dure("run", "--resume", "killed", timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("going on from step", done.out)
+        self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm)
+
+    def stop_midway(self, **options):
+        running = self.start("run", self.job(epochs=100, **options))
+        self.wait_for_checkpoint(after=20)
+        running.send(signal.SIGKILL)
+        running.wait()
+        self.assert_nothing_left()
+
+    def test_a_damaged_checkpoint_is_passed_over(self):
+        calm = self.undisturbed(epochs=100)
+        for damage in ("flip", "cut", "manifest", "missing"):
+            self.stop_midway()
+            newest = self.checkpoints()[-1]
+            model, manifest = newest / "model.safetensors", newest / "manifest.json"
+            if damage == "flip":
+                data = bytearray(model.read_bytes())
+                data[len(data) // 2] ^= 4
+                model.write_bytes(data)
+            elif damage == "cut":
+                model.write_bytes(model.read_bytes()[:1000])
+            elif damage == "manifest":
+                manifest.write_text(manifest.read_text().replace('"world": 2', '"world": 3'))
+            else:
+                os.remove(newest / "state.safetensors")
+            done = self.dure("run", "job.yaml", timeout=120)
+            self.assertEqual(done.code, 0, done.out + done.err)
+            self.assertIn("passed over a checkpoint", done.out + done.err, damage)
+            self.assertIn("going on from step", done.out, damage)
+            self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm, damage)
+            shutil.rmtree(self.dir / "checkpoints")
+
+    def test_resuming_on_other_numbers_of_workers(self):
+        self.undisturbed(epochs=100, workers=4, batch=12)
+        calm = read_safetensors(self.dir / "calm.safetensors")
+        for workers in (1, 2, 3):
+            self.stop_midway(workers=4, batch=12)
+            done = self.dure("run", "job.yaml", "--workers", workers, timeout=120)
+            self.assertEqual(done.code, 0, done.out + done.err)
+            self.assertIn("going on from step", done.out)
+            self.assertIn("48 samples a step", done.out, "the global batch stays")
+            resumed = read_safetensors(self.dir / "model.safetensors")
+            difference = largest_difference(calm, resumed)
+            harness.report(f"4 workers, then {workers}: {difference:.1e} from 4 all the time")
+            self.assertLess(difference, 1e-4)
+            shutil.rmtree(self.dir / "checkpoints")
+
+    def test_a_finished_training_begins_anew_and_another_one_is_refused(self):
+        self.undisturbed(epochs=10)
+        again = self.dure("run", "calm.yaml", code=0, timeout=60)
+        self.assertNotIn("going on", again.out)
+        self.stop_midway()
+        other = self.dure("run", self.job(epochs=100, more="seed: 9"), timeout=60)
+        self.assertNotEqual(other.code, 0)
+        self.assertIn("another training that did not end", other.out + other.err)
+
+    def mount(self, name, options):
+        path = self.dir / name
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(path)], check=True)
+        self.mounts.append(path)
+        return path
+
+    def test_a_full_disk_costs_checkpoints_and_not_the_model(self):
+        calm = self.undisturbed(epochs=60)
+        # Room for one checkpoint and a half.
+        size = sum(path.stat().st_size for path in self.checkpoints("calm")[-1].iterdir())
+        self.mount("small", f"size={size * 3 // 2}")
+        done = self.dure("run", self.job(epochs=60, checkpoints="small/here"), timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("No space left on device", done.out + done.err)
+        self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm)
+        full = self.dure("run", self.job(epochs=5, checkpoints="c2", output="small/model.safetensors",
+                                         more="sync: step\n  seed: 2"), timeout=60)
+        left = [path.name for path in (self.dir / "small").iterdir()]
+        if full.code == 0:
+            self.assertIn("model.safetensors", left)
+        else:
+            self.assertIn("No space left", full.out + full.err)
+            self.assertEqual(left, ["here"], "half a model was left")
+
+    def test_a_directory_that_cannot_be_written_is_said_at_once(self):
+        self.mount("fixed", "ro,size=1m")
+        done = self.dure("run", self.job(checkpoints="fixed/here"), "--set", "restarts=0", timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("checkpoint.path", done.out + done.err)
+        self.assertIn("Read-only file system", done.out + done.err)
+
+    def test_a_snapshot_hardly_delays_the_training(self):
+        manifest = self.undisturbed(epochs=40, every=20)
+        self.assertTrue(manifest)
+        newest = json.loads((self.checkpoints("calm")[-1] / "manifest.json").read_text())
+        self.assertEqual(newest["manifest"]["step"], 400)
+        self.assertEqual(len(self.checkpoints("calm")), 2, "keep: 2")
+        self.assertFalse(list(pathlib.Path(self.dir / "calm").glob("*.part")))
+
+
+harness.main()
