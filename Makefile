@@ -1,15 +1,15 @@
 # make build, make test, make demo, make bench, make install PREFIX=/usr/local, …; see make help.
 PREFIX ?= /usr/local
 DESTDIR ?=
-SOURCES = $(shell find apps src tests -name '*.cc' -o -name '*.h')
+SOURCES = $(shell find apps src python tests bench -name '*.cc' -o -name '*.h')
 
 .PHONY: build help test check demo bench install clean format tidy
 .DEFAULT_GOAL := build
 
-build: ## build/dure, build/dure-agent and build/dure-trainer (installs missing packages first)
+build: ## build/dure, dure-agent, dure-trainer and build/python (installs missing packages first)
 	@tools/setup
 	@cmake --preset release --log-level=NOTICE
-	@ninja -C build dure dure-agent dure-trainer
+	@ninja -C build dure dure-agent dure-trainer dure_torch
 
 test: ## every test; installs what they need
 	@tools/setup --test

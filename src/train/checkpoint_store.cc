@@ -111,7 +111,7 @@ Result<CheckpointStore::Manifest> CheckpointStore::verify(const std::string& dir
   manifest.state = inner.value("state", nlohmann::json::object());
   const nlohmann::json now = current();
   if (!now.is_object() || now["training"] != inner.value("training", "")) {
-    return Error(Code::kNotFound, "it belongs to another training");
+    return Error(Code::kUnavailable, "it belongs to another training");
   }
   for (const auto& [name, file] : inner["files"].items()) {
     const auto seal = sealOf(directory + "/" + name, false);
@@ -139,7 +139,7 @@ CheckpointStore::Search CheckpointStore::findNewest() const {
       search.found = Found{path, std::move(*manifest)};
       return search;
     }
-    if (manifest.error().code() == Code::kNotFound) continue;
+    if (manifest.error().code() == Code::kUnavailable) continue;
     search.passed_over.push_back(fmt::format("{}: {}", path, manifest.error().message()));
   }
   return search;

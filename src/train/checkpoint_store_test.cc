@@ -85,7 +85,9 @@ TEST_F(CheckpointStoreTest, ADamagedManifestIsNeverBelieved) {
     bad[i] = static_cast<char>(bad[i] ^ 1);
     const auto found = believed(bad);
     // A change in the white space is none.
-    if (found) ASSERT_EQ(found->manifest.step, 5) << i;
+    if (found) {
+      ASSERT_EQ(found->manifest.step, 5) << i;
+    }
   }
 }
 

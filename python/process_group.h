@@ -1,0 +1,92 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "group/join.h"
+#include "runner.h"
+#include "tensors.h"
+
+namespace dure {
+
+// torch.distributed's backend "dure": collectives through a Group, the rest through Gloo.
+//
+// On one host an operation is done when the call returns; over several they are done in order by a
+// thread of the group. Failures come out of wait(), as with other backends.
+class DureProcessGroup : public c10d::ProcessGroup {
+ public:
+  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+
+  DureProcessGroup(std::unique_ptr<TwoLevelGroup> group, StoreJoin join);
+  ~DureProcessGroup() override;
+
+  const std::string getBackendName() const override { return "dure"; }
+
+  WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPointer allreduce_coalesced(Tensors& tensors,
+                                  const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPointer allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                        const c10d::AllgatherOptions& options) override;
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                  const c10d::AllgatherOptions& options) override;
+  WorkPointer reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                             const c10d::ReduceScatterOptions& options) override;
+  WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                   const c10d::ReduceScatterOptions& options) override;
+  WorkPointer barrier(const c10d::BarrierOptions& options) override;
+
+  // Through Gloo.
+  WorkPointer gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                     const c10d::GatherOptions& options) override;
+  WorkPointer scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                      const c10d::ScatterOptions& options) override;
+  WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input,
+                            std::vector<int64_t>& output_sizes, std::vector<int64_t>& input_sizes,
+                            const c10d::AllToAllOptions& options) override;
+  WorkPointer alltoall(Tensors& outputs, Tensors& inputs,
+                       const c10d::AllToAllOptions& options) override;
+  WorkPointer send(Tensors& tensors, int to, int tag) override;
+  WorkPointer recv(Tensors& tensors, int from, int tag) override;
+
+  Traffic traffic() const { return group_->traffic(); }
+  int hosts() const { return group_->hosts(); }
+
+ private:
+  WorkPointer run(c10d::OpType type, Tensors outputs, std::function<Status()> body);
+  Status reduceNow(at::Tensor tensor, const c10d::ReduceOp& operation);
+  Status gatherNow(const Tensors& outputs, const at::Tensor& input);
+  Status reduceScatterNow(at::Tensor output, const at::Tensor& inputs,
+                          const c10d::ReduceOp& operation);
+  // Of all ranks, made when they first need it.
+  c10d::ProcessGroupGloo& gloo();
+  // Of this rank and another: those two only have to come.
+  c10d::ProcessGroupGloo& pair(int other);
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> makeGloo(const std::string& prefix, int rank,
+                                                      int size);
+
+  const StoreJoin join_;
+  const std::unique_ptr<TwoLevelGroup> group_;
+  Streams streams_;  // used where operations are done
+  std::mutex gloo_mutex_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  std::map<int, c10::intrusive_ptr<c10d::ProcessGroupGloo>> pairs_;
+  Runner runner_;  // the last, so that its thread ends before what it uses
+};
+
+// What torch calls to make one. Throws if the group does not come together.
+c10::intrusive_ptr<c10d::ProcessGroup> createProcessGroup(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+    const std::chrono::duration<float>& timeout);
+
+}  // namespace dure

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+
+namespace dure {
+
+// An operation as torch sees it: to be waited for, with the tensors it fills.
+class Operation : public c10d::Work {
+ public:
+  Operation(int rank, c10d::OpType type, std::vector<at::Tensor> outputs);
+
+  // Once: the operation is over. An error is thrown to whoever waits, as torch's own backends do.
+  void complete(const Status& status);
+
+  std::vector<at::Tensor> result() override { return outputs_; }
+  // Holds the same tensors as result().
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+ private:
+  void fillFuture();
+
+  const std::vector<at::Tensor> outputs_;
+  std::mutex future_mutex_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when someone asks; guarded by the mutex
+};
+
+// Does operations one after another: in the calling thread, or in one of its own while the caller
+// goes on.
+class Runner {
+ public:
+  explicit Runner(bool in_background);
+  ~Runner();
+  // Waits for what is still to do; nothing is run afterwards.
+  void finish();
+
+  void run(c10::intrusive_ptr<Operation> operation, std::function<Status()> body);
+
+ private:
+  struct Task {
+    c10::intrusive_ptr<Operation> operation;
+    std::function<Status()> body;
+  };
+  void work(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Task> tasks_;  // guarded by mutex_
+  std::jthread thread_;     // none if operations run in the calling thread
+};
+
+}  // namespace dure

@@ -1,0 +1,98 @@
+#include "tensors.h"
+
+#include <algorithm>
+
+namespace dure {
+namespace {
+
+constexpr std::int64_t kSmall = 16'384;
+constexpr std::size_t kMostStreams = 256;
+
+Number numberOf(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return Number::kFloat32;
+    case at::kDouble:
+      return Number::kFloat64;
+    case at::kHalf:
+      return Number::kFloat16;
+    case at::kBFloat16:
+      return Number::kBFloat16;
+    case at::kChar:
+      return Number::kInt8;
+    case at::kByte:
+    case at::kBool:
+      return Number::kUInt8;
+    case at::kShort:
+      return Number::kInt16;
+    case at::kInt:
+      return Number::kInt32;
+    case at::kLong:
+      return Number::kInt64;
+    default:
+      TORCH_CHECK(false, "dure: no reduction of tensors of ", type);
+  }
+}
+
+}  // namespace
+
+Flat::Flat(const at::Tensor& tensor) : tensor_(tensor), flat_(tensor) {
+  TORCH_CHECK(tensor.layout() == at::kStrided, "dure: only dense tensors");
+  if (!flat_.is_cpu()) flat_ = flat_.cpu();
+  if (!flat_.is_contiguous()) flat_ = flat_.contiguous();
+}
+
+std::span<std::byte> Flat::bytes() const {
+  return {static_cast<std::byte*>(flat_.data_ptr()), flat_.nbytes()};
+}
+
+void Flat::done() {
+  if (!flat_.is_same(tensor_)) tensor_.copy_(flat_);
+}
+
+TorchReduction reductionOf(const at::Tensor& tensor, const c10d::ReduceOp& operation) {
+  const Number number = numberOf(tensor.scalar_type());
+  const bool truth = tensor.scalar_type() == at::kBool;
+  switch (static_cast<c10d::ReduceOp::RedOpType>(operation)) {
+    case c10d::ReduceOp::SUM:
+      return {number, truth ? Reduction::kMax : Reduction::kSum, false};
+    case c10d::ReduceOp::AVG:
+      TORCH_CHECK(tensor.is_floating_point(), "dure: only floating-point tensors have an average");
+      return {number, Reduction::kSum, true};
+    case c10d::ReduceOp::PRODUCT:
+      return {number, truth ? Reduction::kMin : Reduction::kProduct, false};
+    case c10d::ReduceOp::MIN:
+      return {number, Reduction::kMin, false};
+    case c10d::ReduceOp::MAX:
+      return {number, Reduction::kMax, false};
+    default:
+      TORCH_CHECK(false, "dure: no such reduction");
+  }
+}
+
+bool isBitwise(const c10d::ReduceOp& operation) {
+  const auto type = static_cast<c10d::ReduceOp::RedOpType>(operation);
+  return type == c10d::ReduceOp::BAND || type == c10d::ReduceOp::BOR ||
+         type == c10d::ReduceOp::BXOR;
+}
+
+std::optional<Streams::Named> Streams::streamOf(const at::Tensor& tensor) {
+  if (tensor.numel() < kSmall) return std::nullopt;
+  const void* begin = tensor.data_ptr();
+  const auto known = std::find_if(places_.begin(), places_.end(), [&](const Place& place) {
+    return place.begin == begin && place.count == tensor.numel();
+  });
+  if (known != places_.end()) {
+    places_.splice(places_.begin(), places_, known);
+    return Named{places_.front().stream, std::nullopt};
+  }
+  Named named{next_++, std::nullopt};
+  if (places_.size() == kMostStreams) {
+    named.forgotten = places_.back().stream;
+    places_.pop_back();
+  }
+  places_.push_front({begin, tensor.numel(), named.stream});
+  return named;
+}
+
+}  // namespace dure

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "collective/number.h"
+#include "collective/shared_memory.h"
+#include "collective/steps.h"
+
+namespace dure {
+
+struct HostGroupOptions {
+  std::string key;            // the same for all members, and for nobody else
+  int member = 0;             // from 0
+  std::vector<int> ranks;     // one for each member: its rank, for messages
+  Duration timeout{300'000};  // of the joining, and of every later wait
+  // What a member hands over at once. Small enough for the caches of two processors to hold what is
+  // under way, large enough to hide what keeping in step costs.
+  std::size_t slot_bytes = 256u << 10u;
+};
+
+// Processes of one host that compute together through shared memory. Every member calls the same
+// operations with the same sizes in the same order, from one thread at a time. Reductions are in
+// the order of the members, so that the same inputs give the same bits, and every member gets the
+// same bits. Data is aligned as its numbers are.
+//
+// Every operation fails with Unavailable if a member is gone, has given up or does not come within
+// the timeout, and with Invalid if the members ask for different operations. A group that has
+// failed stays failed.
+class HostGroup {
+ public:
+  // Waits until all members have come. A group of one talks to nobody.
+  static Result<std::unique_ptr<HostGroup>> join(const HostGroupOptions& options);
+  // The same over memory that is mapped already: for members that are threads of one process.
+  static Result<std::unique_ptr<HostGroup>> joinInside(std::shared_ptr<SharedMemory> memory,
+                                                       const HostGroupOptions& options);
+
+  int member() const { return member_; }
+  int size() const { return size_; }
+
+  // Every member's `data` becomes the reduction of all of them.
+  Status allReduce(std::span<std::byte> data, Number number, Reduction reduction);
+  // That of `root` only; what the others' is afterwards is not said.
+  Status reduce(std::span<std::byte> data, Number number, Reduction reduction, int root);
+  // Everyone's `all` has a part for each member: `mine` becomes the reduction of all members' part
+  // for this one. They do not overlap, unless `mine` is that part of `all`.
+  Status reduceScatter(std::span<const std::byte> all, std::span<std::byte> mine, Number number,
+                       Reduction reduction);
+  // Everyone's `data` becomes that of `root`.
+  Status broadcast(std::span<std::byte> data, int root);
+  // Everyone's `mine` in the order of the members; it may be this member's place in `all`.
+  Status allGather(std::span<const std::byte> mine, std::span<std::byte> all);
+  Status barrier();
+
+  // Makes the other members' operations fail too, with this reason.
+  void fail(const Error& error);
+
+  // What this member has written for others to read.
+  std::int64_t bytesGiven() const { return given_; }
+
+ private:
+  HostGroup(std::shared_ptr<SharedMemory> memory, const HostGroupOptions& options);
+
+  enum class Kind : std::uint8_t {
+    kAllReduce,
+    kReduce,
+    kReduceScatter,
+    kBroadcast,
+    kAllGather,
+    kBarrier
+  };
+  // What is asked for, so that the members can compare it.
+  struct Call {
+    Kind kind;
+    std::size_t bytes = 0;
+    Number number{};
+    Reduction reduction{};
+    int root = 0;
+    std::uint64_t packed() const;
+  };
+
+  // Does the `stages` of an operation on its chunks, at least one of them and at least two of
+  // these: `body(stage, chunk, step)` with the step in which the chunk's first stage was, which
+  // names its slots. A stage sees what all members did in the stage before it.
+  template <typename Body>
+  Status run(const Call& call, std::size_t chunks, std::uint32_t stages, const Body& body);
+  Status checkCalls(std::uint64_t mine);
+  Status start();
+
+  Status reduceTo(std::span<std::byte> data, const Call& call, std::optional<int> root);
+  Status reduceFlat(std::span<std::byte> data, const Call& call, std::optional<int> root);
+  Status reduceInParts(std::span<std::byte> data, const Call& call, std::optional<int> root);
+
+  std::byte* slot(int member, std::uint32_t step) const { return memory_->slot(member, step); }
+  void give(std::byte* to, const std::byte* from, std::size_t bytes);
+
+  const std::shared_ptr<SharedMemory> memory_;  // none in a group of one; shared with `steps_`
+  const int member_;
+  const int size_;
+  const std::vector<int> ranks_;
+  std::unique_ptr<Steps> steps_;
+  std::optional<Error> failed_;
+  std::uint32_t step_ = 0;  // the next one
+  std::uint32_t operations_ = 0;
+  std::int64_t given_ = 0;
+};
+
+}  // namespace dure

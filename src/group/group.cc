@@ -1,0 +1,119 @@
+#include "group/group.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "group/join.h"
+
+namespace dure {
+namespace {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+constexpr std::chrono::milliseconds kRetry{5};
+// What waits there may be of another attempt that is about to end.
+constexpr std::chrono::milliseconds kRetryStranger{100};
+// Torch counts whole seconds here.
+constexpr std::chrono::milliseconds kAnswer{2000};
+constexpr const char* kKeyName = "dure/key";
+
+bool passed(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
+
+// Whether someone accepts connections there.
+bool isListening(const GroupOptions& options) {
+  const addrinfo hints{.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  addrinfo* found = nullptr;
+  if (getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found) !=
+      0) {
+    return false;
+  }
+  bool listening = false;
+  for (const addrinfo* one = found; one && !listening; one = one->ai_next) {
+    const Fd fd(socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listening = fd && connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0;
+  }
+  freeaddrinfo(found);
+  return listening;
+}
+
+c10::intrusive_ptr<c10d::TCPStore> openStore(const GroupOptions& options) {
+  c10d::TCPStoreOptions store;
+  store.port = options.port;
+  store.isServer = options.rank == 0;
+  store.waitWorkers = false;
+  store.timeout = kAnswer;
+  return c10::make_intrusive<c10d::TCPStore>(options.address, store);
+}
+
+std::vector<std::uint8_t> toBytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+Result<c10::intrusive_ptr<c10d::TCPStore>> hostStore(const GroupOptions& options) {
+  try {
+    auto store = openStore(options);
+    store->setTimeout(options.timeout);
+    store->set(kKeyName, toBytes(options.key));
+    return store;
+  } catch (const std::exception& exception) {
+    const std::string text = exception.what();
+    return Error(Code::kUnavailable, fmt::format("wait for the others at port {}: {}", options.port,
+                                                 text.substr(0, text.find('\n'))));
+  }
+}
+
+// Torch's own client sleeps a second when nobody waits there yet: so it is only called when someone
+// does.
+Result<c10::intrusive_ptr<c10d::TCPStore>> findStore(const GroupOptions& options,
+                                                     Deadline deadline) {
+  while (true) {
+    if (isListening(options)) {
+      try {
+        auto store = openStore(options);
+        if (store->get(kKeyName) == toBytes(options.key)) {
+          store->setTimeout(options.timeout);
+          return store;
+        }
+      } catch (const std::exception&) {
+        // It has just ended, or is no store: another will come, or the time will be over.
+      }
+      std::this_thread::sleep_for(kRetryStranger);
+    }
+    if (passed(deadline)) {
+      return Error(Code::kUnavailable,
+                   fmt::format("rank 0 did not come to {}:{} within {}", options.address,
+                               options.port, describeDuration(options.timeout)));
+    }
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Group>> joinGroup(const GroupOptions& options) {
+  const Deadline deadline = std::chrono::steady_clock::now() + options.timeout;
+  StoreJoin join{.rank = options.rank,
+                 .size = options.size,
+                 .address = options.address,
+                 .wire = options.wire,
+                 .timeout = options.timeout};
+  if (options.size > 1) {
+    auto store = options.rank == 0 ? hostStore(options) : findStore(options, deadline);
+    if (!store) return std::move(store).error().during("join the group");
+    join.store = c10::make_intrusive<c10d::PrefixStore>("dure/" + options.key, *store);
+  }
+  auto group = joinThroughStore(join);
+  if (!group) return std::move(group).error().during("join the group");
+  return std::unique_ptr<Group>(std::move(*group));
+}
+
+}  // namespace dure

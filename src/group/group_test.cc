@@ -1,0 +1,148 @@
+#include "group/group.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "collective/reference.h"
+#include "group/test_ranks.h"
+
+namespace dure {
+namespace {
+
+const std::vector<std::string> kLayouts = {"aa", "ab", "aab", "abab", "abc", "aabccc"};
+// The last is more than one piece between hosts, and no multiple of anything.
+constexpr std::size_t kCounts[] = {0, 1, 777, 30'001, 1'500'003};
+
+std::vector<float> floatsOf(int rank, std::size_t count) {
+  const auto bytes = reference::someNumbers(Number::kFloat32, count, static_cast<unsigned>(rank));
+  std::vector<float> floats(count);
+  if (count > 0) std::memcpy(floats.data(), bytes.data(), bytes.size());
+  return floats;
+}
+
+// The same everywhere, bit for bit.
+template <typename T>
+bool isSameEverywhere(Group& group, const std::vector<T>& data) {
+  std::vector<T> all(data.size() * static_cast<std::size_t>(group.size()));
+  EXPECT_TRUE(group.gather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(all))));
+  for (std::size_t at = 0; at < all.size(); at += data.size()) {
+    if (std::memcmp(all.data() + at, data.data(), data.size() * sizeof(T)) != 0) return false;
+  }
+  return true;
+}
+
+TEST(Group, Places) {
+  const Places places = placesOf(3, {"x", "y", "x", "y", "z"});
+  EXPECT_EQ(places.hosts, (std::vector<std::vector<int>>{{0, 2}, {1, 3}, {4}}));
+  EXPECT_EQ(places.size(), 5);
+  EXPECT_EQ(places.hostOf(3), 1);
+  EXPECT_EQ(places.memberOf(3), 1);
+  EXPECT_EQ(places.memberOf(4), 0);
+}
+
+TEST(Group, SumsOfFloats) {
+  for (const std::string& hosts : kLayouts) {
+    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+      EXPECT_EQ(group.size(), static_cast<int>(hosts.size()));
+      for (const std::size_t count : kCounts) {
+        std::vector<double> exact(count);
+        for (int rank = 0; rank < group.size(); ++rank) {
+          const auto floats = floatsOf(rank, count);
+          for (std::size_t i = 0; i < count; ++i) exact[i] += floats[i];
+        }
+        auto data = floatsOf(group.rank(), count);
+        const auto status = group.sum(data, 0);
+        ASSERT_TRUE(status) << status.error().message();
+        for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(data[i], exact[i], 1e-5) << hosts;
+        EXPECT_TRUE(isSameEverywhere(group, data));
+      }
+    });
+  }
+}
+
+TEST(Group, SumsOfOtherNumbers) {
+  for (const std::string& hosts : kLayouts) {
+    runOnHosts(hosts, Wire::kBFloat16, [&](TwoLevelGroup& group) {
+      const int size = group.size();
+      std::vector<double> doubles(50'001, 0.1 * (group.rank() + 1));
+      ASSERT_TRUE(group.sum(doubles));
+      EXPECT_NEAR(doubles.back(), 0.05 * size * (size + 1), 1e-12);
+      std::vector<std::int64_t> integers(50'001, 1'000'000'000'007LL * (group.rank() + 1));
+      ASSERT_TRUE(group.sum(integers));
+      EXPECT_EQ(integers.back(), 1'000'000'000'007LL * size * (size + 1) / 2);
+      // Any number and reduction there is.
+      auto halves = reference::someNumbers(Number::kBFloat16, 5000, 1);
+      const auto same = halves;
+      ASSERT_TRUE(group.allReduce(halves, Number::kBFloat16, Reduction::kMax));
+      EXPECT_EQ(halves, same);
+    });
+  }
+}
+
+TEST(Group, BroadcastsFromEveryRank) {
+  for (const std::string& hosts : kLayouts) {
+    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+      for (int root = 0; root < group.size(); ++root) {
+        for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{700'001}}) {
+          auto data = floatsOf(group.rank(), count);
+          ASSERT_TRUE(group.broadcast(std::as_writable_bytes(std::span(data)), root));
+          ASSERT_EQ(data, floatsOf(root, count));
+        }
+      }
+    });
+  }
+}
+
+TEST(Group, GathersInOrderOfTheRanks) {
+  for (const std::string& hosts : kLayouts) {
+    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+      for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{200'001}}) {
+        const auto mine = floatsOf(group.rank(), count);
+        std::vector<float> all(count * hosts.size());
+        ASSERT_TRUE(
+            group.gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all))));
+        for (int rank = 0; rank < group.size(); ++rank) {
+          const auto from = all.begin() + static_cast<std::ptrdiff_t>(count) * rank;
+          ASSERT_EQ(std::vector<float>(from, from + static_cast<std::ptrdiff_t>(count)),
+                    floatsOf(rank, count));
+        }
+      }
+    });
+  }
+}
+
+TEST(Group, TheSameInputsGiveTheSameBits) {
+  const auto sums = [] {
+    std::vector<float> result;
+    runOnHosts("abcab", Wire::kFloat32, [&](TwoLevelGroup& group) {
+      auto data = floatsOf(group.rank(), 1'500'003);
+      ASSERT_TRUE(group.sum(data, 0));
+      if (group.rank() == 0) result = data;
+    });
+    return result;
+  };
+  const auto first = sums();
+  EXPECT_EQ(first.size(), 1'500'003u);
+  EXPECT_EQ(first, sums());
+}
+
+TEST(Group, AloneTalksToNobody) {
+  auto group = joinGroup({.timeout = Duration(100)});
+  ASSERT_TRUE(group);
+  std::vector<float> data(1000, 3.0F);
+  ASSERT_TRUE((*group)->sum(data));
+  EXPECT_EQ(data[0], 3.0F);
+  std::vector<float> copy(1000);
+  ASSERT_TRUE(
+      (*group)->gather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(copy))));
+  EXPECT_EQ(copy, data);
+  EXPECT_TRUE((*group)->barrier());
+  EXPECT_EQ((*group)->hosts(), 1);
+  EXPECT_EQ((*group)->traffic().network_bytes, 0);
+  EXPECT_EQ((*group)->traffic().memory_bytes, 0);
+  EXPECT_EQ((*group)->traffic().operations, 4);  // with the barrier of the joining
+}
+
+}  // namespace
+}  // namespace dure

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <memory>
+#include <string>
+
+#include "group/two_level_group.h"
+
+namespace dure {
+
+struct StoreJoin {
+  c10::intrusive_ptr<c10d::Store> store;  // of this group only, or with a prefix of its own
+  int rank = 0;
+  int size = 1;
+  std::string address;  // where rank 0 can be reached; empty: not known
+  std::string host;     // what tells this host from others; empty: hostIdentity()
+  Wire wire = Wire::kFloat32;
+  Duration timeout{300'000};
+};
+
+// Finds out through the store who shares a host, and waits until all members have come. The store
+// is not used afterwards.
+Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join);
+
+// The hosts of ranks whose hosts are told apart by these texts, one for each rank.
+Places placesOf(int rank, const std::vector<std::string>& host_of_rank);
+
+}  // namespace dure

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collective/host_group.h"
+#include "group/group.h"
+#include "group/leaders.h"
+
+namespace dure {
+
+// Which ranks share a host, and which host this one is on.
+struct Places {
+  int rank = 0;
+  std::vector<std::vector<int>> hosts;  // their ranks, in order; hosts are in order of their first
+
+  int size() const;
+  int hostOf(int of_rank) const;
+  int memberOf(int of_rank) const;  // its number within its host
+};
+
+// The group there is: within the host through shared memory, between the hosts through their first
+// ranks, the leaders.
+class TwoLevelGroup : public Group {
+ public:
+  // `leaders` only in a leader, and only if there are several hosts.
+  TwoLevelGroup(Places places, std::unique_ptr<HostGroup> host, std::unique_ptr<Leaders> leaders,
+                Wire wire);
+
+  Status sum(std::span<float> data, int stream) override;
+  Status sum(std::span<double> data) override;
+  Status sum(std::span<std::int64_t> data) override;
+  Status broadcast(std::span<std::byte> data, int root) override;
+  Status gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  Status barrier() override;
+
+  // Every member's `data` becomes the reduction of all. Only sums of 32-bit floats with a stream
+  // are narrowed between hosts.
+  Status allReduce(std::span<std::byte> data, Number number, Reduction reduction,
+                   std::optional<int> stream = std::nullopt);
+  // Of these, the one of every member that stands for it: only within one host.
+  Status reduceScatter(std::span<const std::byte> all, std::span<std::byte> mine, Number number,
+                       Reduction reduction);
+
+  Traffic traffic() const override;
+  std::string feedback() const override;
+  // Ignored where nothing is held back: a run may go on with other hosts.
+  Status restoreFeedback(std::string_view bytes) override;
+  // Drops what a stream holds back.
+  void forget(int stream) { feedback_.erase(stream); }
+
+ private:
+  template <typename Body>
+  Status operate(const Body& body);
+  Status reduceOverHosts(std::span<std::byte> data, Number number, Reduction reduction,
+                         std::optional<int> stream);
+  std::unique_ptr<Leaders::Reducing> reducing(std::span<std::byte> piece, std::size_t offset,
+                                              Number number, Reduction reduction, HeldBack* held);
+  HeldBack& heldBack(int stream, std::size_t count);
+  Status broadcastOverHosts(std::span<std::byte> data, int root);
+  Status gatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all);
+  bool isLeader() const { return host_->member() == 0; }
+
+  const Places places_;
+  const Wire wire_;
+  std::unique_ptr<HostGroup> host_;
+  std::unique_ptr<Leaders> leaders_;
+  std::optional<Error> failed_;
+  Feedback feedback_;
+  std::int64_t sent_ = 0;
+  std::int64_t operations_ = 0;
+  std::chrono::nanoseconds waited_{0};
+};
+
+}  // namespace dure
