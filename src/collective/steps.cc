@@ -26,6 +26,9 @@ constexpr std::chrono::microseconds kAwake{100};
 // How often one without lets the others run before it sleeps. Yielding is cheaper than sleeping and
 // being woken, but gives the processor to any other program that wants it, too.
 constexpr int kYields = 4;
+// Members that only yield to each other stay on one processor, even if another is idle. Every so
+// many times one sleeps instead: who is woken is put where there is room.
+constexpr unsigned kTogether = 16;
 // After so long it is worth asking whether the others still live.
 constexpr std::chrono::milliseconds kSleep{50};
 
@@ -145,14 +148,16 @@ Status Steps::waitFor(int member, std::uint32_t step) {
   }
 }
 
-bool Steps::stayAwake(const MemberLine& line, std::uint32_t step) const {
+bool Steps::stayAwake(const MemberLine& line, std::uint32_t step) {
   const auto here = [&] { return reached(line.step.load(std::memory_order_acquire), step); };
   const auto until = SteadyClock::now() + kAwake;
   int yields = 0;
   do {
     // One that waits for this very processor cannot go on while this member spins, nor can others
     // if there are more members than processors.
-    if (crowded_ || line.processor.load(std::memory_order_relaxed) == sched_getcpu()) {
+    const bool together = line.processor.load(std::memory_order_relaxed) == sched_getcpu();
+    if (together || crowded_) {
+      if (together && ++times_together_ % kTogether == 0) return false;
       if (yields++ == kYields) return false;
       sched_yield();
       if (here()) return true;

@@ -42,7 +42,7 @@ class Steps {
  private:
   Status waitFor(int member, std::uint32_t step);
   // Whether it was posted while this member stayed awake.
-  bool stayAwake(const MemberLine& line, std::uint32_t step) const;
+  bool stayAwake(const MemberLine& line, std::uint32_t step);
   void sleep(int member, std::uint32_t seen) const;
   Status checkMembers(int waited_for);
   Error gone(int member);
@@ -59,6 +59,7 @@ class Steps {
   const Duration timeout_;
   const pid_t pid_;
   bool crowded_ = true;
+  unsigned times_together_ = 0;
   std::vector<Watched> watched_;
 };
 
