@@ -197,9 +197,8 @@ class KillTest(harness.Case):
         self.assertIn("checkpoint.path", done.out + done.err)
         self.assertIn("Read-only file system", done.out + done.err)
 
-    def test_a_snapshot_hardly_delays_the_training(self):
-        manifest = self.undisturbed(epochs=40, every=20)
-        self.assertTrue(manifest)
+    def test_the_newest_are_kept_and_nothing_half_written(self):
+        self.undisturbed(epochs=40, every=20)
         newest = json.loads((self.checkpoints("calm")[-1] / "manifest.json").read_text())
         self.assertEqual(newest["manifest"]["step"], 400)
         self.assertEqual(len(self.checkpoints("calm")), 2, "keep: 2")
