@@ -7,6 +7,7 @@ import socket
 import subprocess
 
 import harness
+from hosts import TwoHosts
 
 # Every collective, by both backends, with the same inputs.
 COLLECTIVES = """
@@ -287,44 +288,15 @@ dist.barrier()
 """
 
 
-class TwoHosts(OneHost):
-    """Two network namespaces and a bridge between them: two hosts, each with an address."""
-
+class OverTwoHosts(TwoHosts, OneHost):
     def setUp(self):
         super().setUp()
         self.env["GLOO_SOCKET_IFNAME"] = "eth0"  # Gloo beside us would take the loopback
-        if os.geteuid() != 0:
-            self.skipTest("only root may make network namespaces")
-        tag = f"{os.getpid() % 100000}"
-        self.bridge = f"dure{tag}"
-        self.names = [f"dure-{tag}-a", f"dure-{tag}-b"]
-        self.subnet = f"10.{77 + os.getpid() % 100}.{os.getpid() % 250}"
-        self.addCleanup(self.remove_networks)
-        self.ip("link", "add", self.bridge, "type", "bridge")
-        self.ip("addr", "add", f"{self.subnet}.1/24", "dev", self.bridge)
-        self.ip("link", "set", self.bridge, "up")
-        for number, name in enumerate(self.names):
-            self.ip("netns", "add", name)
-            cable = f"d{tag}{'ab'[number]}"
-            self.ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
-            self.ip("link", "set", cable, "master", self.bridge, "up")
-            self.ip("-n", name, "link", "set", "lo", "up")
-            self.ip("-n", name, "addr", "add", f"{self.subnet}.{number + 2}/24", "dev", "eth0")
-            self.ip("-n", name, "link", "set", "eth0", "up")
-
-    @staticmethod
-    def ip(*words):
-        harness.run_text(["ip", *words])
-
-    def remove_networks(self):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
-        subprocess.run(["ip", "link", "del", self.bridge], capture_output=True)
 
     def run_ranks(self, workers, *command, code=0, **options):
         job = self.job(f"name: hosts\nstrategy: torch\nworkers: 2\nprocesses: {workers // 2}\n"
                        f"restarts: 0\nprogram: {{command: {json.dumps([harness.PYTHON, *command])}}}\n"
-                       f"local: {{networks: [{', '.join(self.names)}], address: {self.subnet}.1}}\n")
+                       + self.on_two_hosts())
         return self.dure("run", job, code=code, timeout=120, **options)
 
     def wire(self, wire, workers):

@@ -1,8 +1,8 @@
 """mpirun reaches every worker task through the agents, on one machine and over two hosts."""
 import os
-import subprocess
 
 import harness
+from hosts import TwoHosts
 
 ALLREDUCE = r"""
 #include <mpi.h>
@@ -99,42 +99,10 @@ class Mpi(harness.Case):
         self.assertFalse((self.dir / "trapped").exists())
 
 
-class TwoHosts(Mpi):
-    """Two network namespaces and a bridge between them: two hosts, each with an address."""
-
-    def setUp(self):
-        super().setUp()
-        if os.geteuid() != 0:
-            self.skipTest("only root may make network namespaces")
-        tag = f"{os.getpid() % 100000}"
-        self.bridge = f"dure{tag}"
-        self.names = [f"dure-{tag}-a", f"dure-{tag}-b"]
-        self.subnet = f"10.{77 + os.getpid() % 100}.{os.getpid() % 250}"
-        self.addCleanup(self.remove_networks)
-        self.ip("link", "add", self.bridge, "type", "bridge")
-        self.ip("addr", "add", f"{self.subnet}.1/24", "dev", self.bridge)
-        self.ip("link", "set", self.bridge, "up")
-        for number, name in enumerate(self.names):
-            self.ip("netns", "add", name)
-            cable = f"d{tag}{'ab'[number]}"
-            self.ip("link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
-            self.ip("link", "set", cable, "master", self.bridge, "up")
-            self.ip("-n", name, "link", "set", "lo", "up")
-            self.ip("-n", name, "addr", "add", f"{self.subnet}.{number + 2}/24", "dev", "eth0")
-            self.ip("-n", name, "link", "set", "eth0", "up")
-
-    @staticmethod
-    def ip(*words):
-        harness.run_text(["ip", *words])
-
-    def remove_networks(self):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
-        subprocess.run(["ip", "link", "del", self.bridge], capture_output=True)
-
+class OverTwoHosts(TwoHosts, Mpi):
     def job(self, text, *rest, **options):
         if text.startswith("name: mpi"):
-            text += (f"local: {{networks: [{', '.join(self.names)}], address: {self.subnet}.1}}\n")
+            text += self.on_two_hosts()
         return super().job(text, *rest, **options)
 
     def networks(self):

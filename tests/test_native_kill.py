@@ -175,7 +175,7 @@ class KillTest(harness.Case):
     def test_a_full_disk_costs_checkpoints_and_not_the_model(self):
         calm = self.undisturbed(epochs=60)
         # Room for one checkpoint and a half.
-        size = sum(path.stat().st_size for path in self.checkpoints("calm")[-1].iterdir())
+        size = self.size_of(self.checkpoints("calm")[-1])
         self.mount("small", f"size={size * 3 // 2}")
         done = self.dure("run", self.job(epochs=60, checkpoints="small/here"), timeout=120)
         self.assertEqual(done.code, 0, done.out + done.err)
@@ -196,6 +196,36 @@ class KillTest(harness.Case):
         self.assertNotEqual(done.code, 0)
         self.assertIn("checkpoint.path", done.out + done.err)
         self.assertIn("Read-only file system", done.out + done.err)
+
+    def test_training_hardly_stands_still_for_a_checkpoint(self):
+        # 70 MB each: the weights and Adam's two memories of them.
+        interval = 2
+        self.write("job.yaml", f"""
+name: large
+workers: 2
+resources: {{cpus: 1}}
+train:
+  model: {{name: mlp, hidden: [2048, 2048]}}
+  data: data.npz
+  epochs: 1000
+  steps: 240
+  batch: 100
+  optimizer: adam
+checkpoint: {{path: checkpoints, interval: {interval}s}}
+""")
+        done = self.dure("run", "job.yaml", code=0, timeout=120)
+        lines = (self.run_dir("large") / "metrics.jsonl").read_text().splitlines()
+        summary = next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
+        count, delay = summary["checkpoints"], summary["checkpoint_seconds"]
+        self.assertGreater(count, 1, done.out)
+        self.assertIn(f"checkpoints {count} written; training stood still", done.out)
+        harness.report(f"{count} checkpoints of {self.size_of(self.checkpoints()[-1]) / 1e6:.0f} MB, one every "
+                       f"{interval} s: each held up training for {delay / count * 1000:.0f} ms")
+        self.assertLess(delay / count, 0.05 * interval)
+
+    @staticmethod
+    def size_of(directory):
+        return sum(path.stat().st_size for path in directory.iterdir())
 
     def test_the_newest_are_kept_and_nothing_half_written(self):
         self.undisturbed(epochs=40, every=20)

@@ -23,7 +23,7 @@ struct HostGroupOptions {
   Duration timeout{300'000};  // of the joining, and of every later wait
   // What a member hands over at once. Small enough for the caches of two processors to hold what is
   // under way, large enough to hide what keeping in step costs.
-  std::size_t slot_bytes = 256u << 10u;
+  std::size_t slot_bytes = 128u << 10u;
 };
 
 // Processes of one host that compute together through shared memory. Every member calls the same

@@ -33,7 +33,7 @@ inline HostGroupOptions optionsFor(const std::string& key, int member, int membe
 using MemberBody = std::function<void(HostGroup& group)>;
 
 inline void runAsThreads(int members, const MemberBody& body,
-                         std::size_t slot_bytes = 256u << 10u) {
+                         std::size_t slot_bytes = 128u << 10u) {
   const std::string key = freshKey();
   std::vector<std::jthread> threads;
   for (int member = 0; member < members; ++member) {

@@ -1,5 +1,7 @@
 #include "train/kernels.h"
 
+#include <dnnl.h>
+
 #include "train/sample_order.h"
 #include "train/vectorised.h"
 
@@ -9,13 +11,54 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+// Rows of numbers, one after another; `turned` stands for its transpose.
+struct Matrix {
+  float* numbers;
+  std::int64_t rows, columns;
+  bool turned = false;
+
+  explicit Matrix(const at::Tensor& tensor)
+      : numbers(tensor.data_ptr<float>()), rows(tensor.size(0)), columns(tensor.size(1)) {}
+  Matrix transposed() const {
+    Matrix other = *this;
+    other.turned = !turned;
+    std::swap(other.rows, other.columns);
+    return other;
+  }
+};
+
+// to = left × right, or added to it. By oneDNN, which makes its code for the processor at hand;
+// PyTorch's own goes through BLAS, which falls back to that of 2004 on a processor it has not heard
+// of.
+void multiply(const Matrix& left, const Matrix& right, Matrix to, bool add) {
+  if (to.rows == 0 || to.columns == 0) return;
+  const auto status = dnnl_sgemm(
+      left.turned ? 'T' : 'N', right.turned ? 'T' : 'N', to.rows, to.columns, left.columns, 1,
+      left.numbers, left.turned ? left.rows : left.columns, right.numbers,
+      right.turned ? right.rows : right.columns, add ? 1 : 0, to.numbers, to.columns);
+  TORCH_CHECK(status == dnnl_success, "oneDNN cannot multiply matrices of ", to.rows, "×",
+              left.columns, " and ", left.columns, "×", to.columns);
+}
+
+DURE_VECTORISED void addBias(float* __restrict out, const float* __restrict bias, std::int64_t rows,
+                             std::int64_t columns, bool relu) {
+  for (std::int64_t row = 0; row < rows; ++row, out += columns) {
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const float sum = bias != nullptr ? out[i] + bias[i] : out[i];
+      out[i] = relu && sum < 0 ? 0 : sum;
+    }
+  }
+}
+
 class Dense : public torch::autograd::Function<Dense> {
  public:
   static at::Tensor forward(AutogradContext* context, at::Tensor input, at::Tensor weight,
                             at::Tensor bias, bool relu, bool add) {
-    at::Tensor output =
-        bias.defined() ? at::addmm(bias, input, weight.t()) : at::mm(input, weight.t());
-    if (relu) at::relu_(output);
+    input = input.contiguous();
+    at::Tensor output = at::empty({input.size(0), weight.size(0)}, input.options());
+    multiply(Matrix(input), Matrix(weight).transposed(), Matrix(output), false);
+    addBias(output.data_ptr<float>(), bias.defined() ? bias.data_ptr<float>() : nullptr,
+            output.size(0), output.size(1), relu);
     context->save_for_backward({input, weight, bias, relu ? output : at::Tensor()});
     context->saved_data["add"] = add;
     return output;
@@ -26,19 +69,23 @@ class Dense : public torch::autograd::Function<Dense> {
     const at::Tensor& input = saved[0];
     const at::Tensor& weight = saved[1];
     const at::Tensor& bias = saved[2];
+    const bool add = context->saved_data["add"].toBool();
     at::Tensor grad = grads[0].contiguous();
     if (saved[3].defined()) grad = at::threshold_backward(grad, saved[3], 0);
-    at::Tensor weight_grad = weight.grad();
-    at::Tensor bias_grad = bias.defined() ? bias.grad() : at::Tensor();
-    if (context->saved_data["add"].toBool()) {
-      weight_grad.addmm_(grad.t(), input);
-      if (bias_grad.defined()) bias_grad.add_(grad.sum(0));
-    } else {
-      at::mm_out(weight_grad, grad.t(), input);
-      if (bias_grad.defined()) at::sum_out(bias_grad, grad, 0);
+    multiply(Matrix(grad).transposed(), Matrix(input), Matrix(weight.grad()), add);
+    if (bias.defined()) {
+      at::Tensor bias_grad = bias.grad();
+      if (add) {
+        bias_grad.add_(grad.sum(0));
+      } else {
+        at::sum_out(bias_grad, grad, 0);
+      }
     }
     at::Tensor input_grad;
-    if (context->needs_input_grad(0)) input_grad = at::mm(grad, weight);
+    if (context->needs_input_grad(0)) {
+      input_grad = at::empty_like(input);
+      multiply(Matrix(grad), Matrix(weight), Matrix(input_grad), false);
+    }
     return {input_grad, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };

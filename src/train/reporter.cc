@@ -87,6 +87,8 @@ void Reporter::summary(const TrainingSummary& s) {
                          {"network_bytes", s.network_bytes},
                          {"memory_bytes", s.memory_bytes},
                          {"waited_seconds", s.waited},
+                         {"checkpoints", s.checkpoints},
+                         {"checkpoint_seconds", s.snapshots},
                          {"peak_memory", s.peak_memory},
                          {"model", s.model}};
   if (s.tested) line["loss"] = finite(s.loss);
@@ -99,6 +101,10 @@ void Reporter::summary(const TrainingSummary& s) {
   say(fmt::format("communicated {} between hosts, {} within; waited {}",
                   roundedBytes(s.network_bytes), roundedBytes(s.memory_bytes),
                   describeSeconds(s.waited)));
+  if (s.checkpoints > 0) {
+    say(fmt::format("checkpoints {} written; training stood still {} for them", s.checkpoints,
+                    describeSeconds(s.snapshots)));
+  }
   say(fmt::format("memory {} at most in a worker", roundedBytes(s.peak_memory)));
   if (!s.model.empty()) say(fmt::format("model {}", s.model));
 }

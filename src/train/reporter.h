@@ -31,6 +31,8 @@ struct TrainingSummary {
   std::int64_t network_bytes = 0;
   std::int64_t memory_bytes = 0;
   double waited = 0;
+  std::int64_t checkpoints = 0;  // written
+  double snapshots = 0;          // seconds that training stood still for them, in one worker
   std::int64_t peak_memory = 0;  // of the largest worker
   std::string model;             // where it is; empty: nowhere
 };

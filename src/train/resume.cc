@@ -309,6 +309,8 @@ Status Checkpoints::afterStep(const Progress& progress, std::int64_t global_batc
   last_step_ = progress.step;
   last_time_ = std::chrono::steady_clock::now();
   take(progress, global_batch);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - last_time_;
+  delay_ += took.count();
   return {};
 }
 

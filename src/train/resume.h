@@ -34,6 +34,10 @@ class Checkpoints {
   // The model is written as well: the next run of the job begins anew.
   Status finish();
 
+  // Of this run: how many are whole, and the seconds that training stood still for taking them.
+  std::int64_t written() const { return writer_ ? writer_->written() : 0; }
+  double delay() const { return delay_; }
+
  private:
   bool differ() const;
   Result<bool> isTime(const Progress& progress, bool epoch_over, bool last);
@@ -56,6 +60,7 @@ class Checkpoints {
   std::optional<CheckpointWriter> writer_;
   std::chrono::steady_clock::time_point last_time_;
   std::int64_t last_step_ = 0;
+  double delay_ = 0;
 };
 
 }  // namespace dure

@@ -366,6 +366,10 @@ class Trainer {
     summary.network_bytes = bytes[0];
     summary.memory_bytes = bytes[1];
     summary.waited = sync_->waitedSeconds();
+    if (checkpoints_) {
+      summary.checkpoints = checkpoints_->written();
+      summary.snapshots = checkpoints_->delay();
+    }
     summary.peak_memory = *std::max_element(peaks.begin(), peaks.end());
     summary.seconds = secondsSince(began_);
     summary.samples_per_second =
