@@ -202,6 +202,17 @@ Result<Architecture> builtInModel(const Model& model, const DataShape& data) {
   return made;
 }
 
+std::array<std::int64_t, 4> samePadding(const Layer& layer) {
+  std::array<std::int64_t, 4> pads{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t covered = (layer.output[i] - 1) * layer.stride[i] + layer.kernel[i];
+    const std::int64_t pad = std::max<std::int64_t>(0, covered - layer.input[i]);
+    pads[(1 - i) * 2] = pad / 2;
+    pads[(1 - i) * 2 + 1] = pad - pad / 2;
+  }
+  return pads;
+}
+
 std::int64_t outputsOf(const Architecture& architecture) {
   const Shape& shape =
       architecture.layers.empty() ? architecture.input : architecture.layers.back().output;

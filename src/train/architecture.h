@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -66,6 +67,10 @@ Status connect(Architecture& architecture);
 
 // A model that is built in, made to fit the data.
 Result<Architecture> builtInModel(const Model& model, const DataShape& data);
+
+// What a layer with "same" padding puts around a sample, as Keras has it: left, right, above,
+// below; what is odd goes to the right and below.
+std::array<std::int64_t, 4> samePadding(const Layer& layer);
 
 // What the last layer gives: the number of outputs.
 std::int64_t outputsOf(const Architecture& architecture);

@@ -31,7 +31,8 @@ struct Matrix {
 // PyTorch's own goes through BLAS, which falls back to that of 2004 on a processor it has not heard
 // of.
 void multiply(const Matrix& left, const Matrix& right, Matrix to, bool add) {
-  if (to.rows == 0 || to.columns == 0) return;
+  if (left.columns == 0 && !add) std::fill_n(to.numbers, to.rows * to.columns, 0.0F);
+  if (to.rows == 0 || to.columns == 0 || left.columns == 0) return;
   const auto status = dnnl_sgemm(
       left.turned ? 'T' : 'N', right.turned ? 'T' : 'N', to.rows, to.columns, left.columns, 1,
       left.numbers, left.turned ? left.rows : left.columns, right.numbers,
@@ -53,13 +54,14 @@ DURE_VECTORISED void addBias(float* __restrict out, const float* __restrict bias
 class Dense : public torch::autograd::Function<Dense> {
  public:
   static at::Tensor forward(AutogradContext* context, at::Tensor input, at::Tensor weight,
-                            at::Tensor bias, bool relu, bool add) {
+                            const c10::optional<at::Tensor>& bias, bool relu, bool add) {
     input = input.contiguous();
     at::Tensor output = at::empty({input.size(0), weight.size(0)}, input.options());
     multiply(Matrix(input), Matrix(weight).transposed(), Matrix(output), false);
-    addBias(output.data_ptr<float>(), bias.defined() ? bias.data_ptr<float>() : nullptr,
-            output.size(0), output.size(1), relu);
-    context->save_for_backward({input, weight, bias, relu ? output : at::Tensor()});
+    addBias(output.data_ptr<float>(), bias ? bias->data_ptr<float>() : nullptr, output.size(0),
+            output.size(1), relu);
+    context->save_for_backward(
+        {input, weight, bias.value_or(at::Tensor()), relu ? output : at::Tensor()});
     context->saved_data["add"] = add;
     return output;
   }
@@ -188,7 +190,9 @@ class MaxPoolRelu : public torch::autograd::Function<MaxPoolRelu> {
 
 at::Tensor denseLayer(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                       bool relu, bool add) {
-  return Dense::apply(input, weight, bias, relu, add);
+  // Autograd takes no tensor for an argument that is none.
+  const auto given = bias.defined() ? c10::optional<at::Tensor>(bias) : c10::nullopt;
+  return Dense::apply(input, weight, given, relu, add);
 }
 
 at::Tensor maxPool2x2Relu(const at::Tensor& input) { return MaxPoolRelu::apply(input); }

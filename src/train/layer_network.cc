@@ -32,18 +32,9 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return x;
 }
 
-// "same" padding as Keras has it: what is odd goes to the right and below.
 at::Tensor padSame(const at::Tensor& x, const Layer& layer, double with) {
-  std::int64_t pads[4];
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t size = layer.input[i];
-    const std::int64_t covered = (layer.output[i] - 1) * layer.stride[i] + layer.kernel[i];
-    const std::int64_t pad = std::max<std::int64_t>(0, covered - size);
-    pads[(1 - i) * 2] = pad / 2;
-    pads[(1 - i) * 2 + 1] = pad - pad / 2;
-  }
-  if (pads[0] + pads[1] + pads[2] + pads[3] == 0) return x;
-  return at::constant_pad_nd(x, pads, with);
+  const auto pads = samePadding(layer);
+  return pads == decltype(pads){} ? x : at::constant_pad_nd(x, pads, with);
 }
 
 std::vector<Parameters::Spec> parametersOf(const Architecture& architecture) {

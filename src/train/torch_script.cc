@@ -36,19 +36,6 @@ std::string activationCall(Activation activation) {
   return "";
 }
 
-// The padding of "same", as constant_pad_nd takes it; empty if there is none.
-std::string samePadding(const Layer& layer) {
-  if (!layer.same_padding) return "";
-  std::int64_t pads[4];
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t covered = (layer.output[i] - 1) * layer.stride[i] + layer.kernel[i];
-    const std::int64_t pad = std::max<std::int64_t>(0, covered - layer.input[i]);
-    pads[(1 - i) * 2] = pad / 2;
-    pads[(1 - i) * 2 + 1] = pad - pad / 2;
-  }
-  return fmt::format("[{}]", fmt::join(pads, ", "));
-}
-
 std::string call(const Layer& layer) {
   const std::string kernel = fmt::format("[{}]", fmt::join(layer.kernel, ", "));
   const std::string stride = fmt::format("[{}]", fmt::join(layer.stride, ", "));
@@ -99,7 +86,8 @@ std::string linesOf(const Layer& layer) {
     line(layer.return_sequences ? "x = r[0]" : "x = r[1][0]");
     return lines;
   }
-  const std::string padding = samePadding(layer);
+  const std::string padding =
+      layer.same_padding ? fmt::format("[{}]", fmt::join(samePadding(layer), ", ")) : "";
   if (!padding.empty() && layer.type == LayerType::kConv2d) {
     line(fmt::format("x = torch.constant_pad_nd(x, {}, 0.0)", padding));
   } else if (!padding.empty()) {
