@@ -93,7 +93,7 @@ void Reporter::summary(const TrainingSummary& s) {
                          {"model", s.model}};
   if (s.tested) line["loss"] = finite(s.loss);
   if (s.tested && s.classes) line["accuracy"] = finite(s.accuracy);
-  metric({{"summary", line}});
+  if (first_) metric({{"summary", line}});
   if (s.tested && s.classes) say(fmt::format("accuracy {:.4f}", s.accuracy));
   if (s.tested) say(fmt::format("loss {:.4f}", s.loss));
   say(fmt::format("time {}", describeSeconds(s.seconds)));
