@@ -181,14 +181,15 @@ class KillTest(harness.Case):
         self.assertEqual(done.code, 0, done.out + done.err)
         self.assertIn("No space left on device", done.out + done.err)
         self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm)
-        full = self.dure("run", self.job(epochs=5, checkpoints="c2", output="small/model.safetensors",
-                                         more="sync: step\n  seed: 2"), timeout=60)
-        left = [path.name for path in (self.dir / "small").iterdir()]
-        if full.code == 0:
-            self.assertIn("model.safetensors", left)
-        else:
-            self.assertIn("No space left", full.out + full.err)
-            self.assertEqual(left, ["here"], "half a model was left")
+
+    def test_a_model_that_finds_no_room_is_said_and_not_left_by_half(self):
+        tiny = self.mount("tiny", "size=64k")
+        for ending in ("safetensors", "h5", "pt"):
+            done = self.dure("run", self.job(epochs=5, output=f"tiny/model.{ending}", checkpoints=ending),
+                             "--set", "restarts=0", timeout=60)
+            self.assertNotEqual(done.code, 0, ending)
+            self.assertIn("No space left on device", done.out + done.err, ending)
+            self.assertEqual(list(tiny.iterdir()), [], f"half a model was left: {ending}")
 
     def test_a_directory_that_cannot_be_written_is_said_at_once(self):
         self.mount("fixed", "ro,size=1m")

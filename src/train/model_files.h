@@ -27,7 +27,7 @@ NamedArrays weightsFromKeras(const KerasModel& model, const Architecture& archit
 // A `forward` in TorchScript that gives what the stack gives, softmax included.
 std::string toTorchScript(const Architecture& architecture);
 
-// Writes with `write` to a name beside `path`, syncs, renames.
+// With `about` beside the module. A reader of `path` sees the old file or the new one.
 Status saveTorchScript(const std::string& path, const torch::jit::Module& module,
                        const std::map<std::string, std::string>& about);
 

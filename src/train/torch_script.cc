@@ -1,13 +1,9 @@
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <torch/script.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
+#include <sstream>
 
-#include "base/fd.h"
 #include "base/files.h"
 #include "train/model_files.h"
 
@@ -115,22 +111,16 @@ std::string toTorchScript(const Architecture& architecture) {
 
 Status saveTorchScript(const std::string& path, const torch::jit::Module& module,
                        const std::map<std::string, std::string>& about) {
-  const std::string temporary = path + ".part";
+  // In memory first: torch's own way into a file ends the process if the disk is full.
+  std::ostringstream bytes;
   try {
     torch::jit::ExtraFilesMap extra;
     for (const auto& [name, text] : about) extra["dure/" + name] = text;
-    module.save(temporary, extra);
+    module.save(bytes, extra);
   } catch (const std::exception& error) {
-    unlink(temporary.c_str());
-    return Error(Code::kIo, path + ": " + std::string(error.what()).substr(0, 200));
+    return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
   }
-  const Fd file(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || fsync(file.get()) != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
-    const Error error = systemError(path);
-    unlink(temporary.c_str());
-    return error;
-  }
-  return syncDirectory(std::filesystem::path(path).parent_path().string());
+  return replaceFile(path, bytes.view());
 }
 
 Status saveLayers(const std::string& path, const Architecture& architecture,
