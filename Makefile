@@ -29,7 +29,7 @@ demo: ## train Fashion-MNIST on two local workers, with live output
 bench: ## dure beside its peers; fails if a goal is missed
 	@tools/setup --test
 	@$(MAKE) --no-print-directory build
-	@failed=0; for name in launch allreduce train sync; do echo "bench/$$name"; bench/$$name || failed=1; done; exit $$failed
+	@failed=0; for name in launch plan allreduce train sync; do echo "bench/$$name"; bench/$$name || failed=1; done; exit $$failed
 
 install: build ## into PREFIX=/usr/local; DESTDIR is put in front
 	install -D -m 755 build/dure $(DESTDIR)$(PREFIX)/bin/dure

@@ -12,7 +12,7 @@ import yaml
 import harness
 from harness import DURE, ROOT, wait_until
 
-COMMANDS = ["run", "check", "env", "ps", "describe", "logs", "stop", "rm", "schema", "completion"]
+COMMANDS = ["run", "check", "env", "plan", "ps", "describe", "logs", "stop", "rm", "schema", "completion"]
 HELLO = "program: {command: [sh, -c, 'echo hello from $DURE_RANK']}\n"
 
 

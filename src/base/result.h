@@ -11,6 +11,7 @@ enum class Code {
   kInvalid,      // the caller's input is wrong: exit code 2
   kNotFound,     // the thing named does not exist
   kExists,       // the thing to be made is there already
+  kConflict,     // somebody else changed it meanwhile: read it again
   kUnavailable,  // the place where things run cannot do it now
   kDenied,       // not allowed
   kIo,           // the operating system said no

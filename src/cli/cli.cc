@@ -54,6 +54,7 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   addRun(app, context);
   addCheck(app, context);
   addEnv(app, context);
+  addPlan(app, context);
   addPs(app, context);
   addDescribe(app, context);
   addLogs(app, context);

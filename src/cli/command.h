@@ -37,6 +37,7 @@ struct Context {
 // Each adds one command to the program.
 void addRun(CLI::App& app, Context& context);
 void addCheck(CLI::App& app, Context& context);
+void addPlan(CLI::App& app, Context& context);
 void addEnv(CLI::App& app, Context& context);
 void addSchema(CLI::App& app, Context& context);
 void addPs(CLI::App& app, Context& context);

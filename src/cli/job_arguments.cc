@@ -49,6 +49,7 @@ Loaded JobArguments::load(const Context& context) const {
       overrides.push_back({flag + " " + key, prefix + key, pair.substr(equals + 1)});
     }
   };
+  overrides.insert(overrides.end(), others.begin(), others.end());
   pairs("--env", env, "env.");
   pairs("--set", sets, "");
   if (context.has_program) overrides.push_back({"--", "program.command", context.program});

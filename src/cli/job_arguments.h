@@ -9,7 +9,8 @@
 
 namespace dure::cli {
 
-// How run, check and env are told which job is meant: a file, or options and a program behind "--".
+// How run, check, env and plan are told which job is meant: a file, or options and a program behind
+// "--".
 struct JobArguments {
   std::string file;
   std::vector<std::string> sets;
@@ -18,6 +19,7 @@ struct JobArguments {
   std::string strategy;
   std::string processes;
   std::vector<std::string> env;
+  std::vector<Override> others;  // of a command's own options
 
   void addTo(CLI::App& command);
   Loaded load(const Context& context) const;

@@ -72,8 +72,9 @@ class CatalogWriter : public FieldVisitor {
   void command(const Field& field, std::vector<std::string>& /*value*/) override {
     add(field, {"a list of words", "a line for the shell"});
   }
-  void environment(const Field& field, std::map<std::string, std::string>& /*value*/) override {
-    add(field, {"a map of texts"}).environment = true;
+  void namedTexts(const Field& field, std::map<std::string, std::string>& /*value*/,
+                  const NameRule& /*rule*/) override {
+    add(field, {"a map of texts"}).any_name = true;
   }
   void sync(const Field& field, Sync& /*value*/, const std::vector<std::string>& words,
             const VisitFields& visit) override {

@@ -232,6 +232,14 @@ void visitLocal(FieldVisitor& v, Local& local) {
          local.address, {.valid = isAddress, .must = "be an IPv4 or IPv6 address"});
 }
 
+bool isLabelKey(std::string_view text) { return labelKeyProblem(text).empty(); }
+
+TextRule labelKeyRule() {
+  return {.valid = isLabelKey,
+          .must = "be the key of a label, such as disk or example.com/disk",
+          .pattern = kLabelKeyPattern};
+}
+
 template <typename Element>
 ObjectList listOf(std::vector<Element>& list, void (*visit)(FieldVisitor&, Element&)) {
   return {.size = [&list] { return list.size(); },
@@ -242,6 +250,40 @@ ObjectList listOf(std::vector<Element>& list, void (*visit)(FieldVisitor&, Eleme
                 Element element;
                 visit(v, element);
               }};
+}
+
+void visitNodeRule(FieldVisitor& v, NodeRule& rule) {
+  v.text({"key", "The key of the label.", "accelerator"}, rule.key, labelKeyRule());
+  v.choiceOf(
+      {"operator",
+       "What must be true of the label, `In` if not said; `Gt` and `Lt` compare whole numbers."},
+      rule.op, {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"});
+  v.texts({"values", "What it is compared with.", "[a100, h100]"}, rule.values);
+}
+
+void visitToleration(FieldVisitor& v, Toleration& toleration) {
+  v.text({"key", "The key of the taint; empty with `Exists` is every taint.", "dedicated"},
+         toleration.key, {});
+  v.choiceOf({"operator",
+              "Whether the taint must have the value, which is the default, or only be there."},
+             toleration.op, {"Equal", "Exists"});
+  v.text({"value", "The value of the taint, with `Equal`.", "training"}, toleration.value, {});
+  v.text({"effect", "The effect of the taint; empty is every effect.", "NoSchedule"},
+         toleration.effect, {.words = {"", "NoSchedule", "PreferNoSchedule", "NoExecute"}});
+}
+
+void visitNodes(FieldVisitor& v, NodeChoice& nodes) {
+  v.namedTexts({"selector", "Labels that a node must have, with these values.", "{disk: ssd}"},
+               nodes.selector, {.problem = labelKeyProblem, .pattern = kLabelKeyPattern});
+  v.objects({"affinity", "What else must be true of the labels of a node, all of it."},
+            {.required = {"key"}}, listOf(nodes.affinity, visitNodeRule));
+  v.objects({"tolerations", "The taints that do not keep the job from a node."}, {},
+            listOf(nodes.tolerations, visitToleration));
+  v.text({"gpu", "The name under which nodes offer their GPUs.", "amd.com/gpu"}, nodes.gpu,
+         labelKeyRule());
+  v.text({"zone", "The label that says which zone a node is in."}, nodes.zone, labelKeyRule());
+  v.text({"rack", "The label that says which rack of the zone it is in."}, nodes.rack,
+         labelKeyRule());
 }
 
 }  // namespace
@@ -270,17 +312,21 @@ void visitJob(FieldVisitor& v, Job& job) {
            "the plan.",
            "6"},
           job.gpus, {0, 100'000});
+  v.flag({"even", "With `gpus`: whether every node used must give the same number of them."},
+         job.even);
   v.object({"roles", "Tasks beside the workers. Only `tensorflow` and `plain` jobs have them."}, {},
            [&](FieldVisitor& inner) { visitRoles(inner, job.roles); });
   v.whole({"processes", "Processes of one task; `auto` is one per GPU, or one.", "4"},
           job.processes, {1, 1024, "auto"});
   v.object({"resources", "What one task needs."}, {},
            [&](FieldVisitor& inner) { visitResources(inner, job.resources); });
+  v.object({"nodes", "Which nodes of a cluster the tasks may be placed on."}, {},
+           [&](FieldVisitor& inner) { visitNodes(inner, job.nodes); });
   v.object({"program", "What to run, with every strategy but `native`."}, {},
            [&](FieldVisitor& inner) { visitProgram(inner, job.program); });
-  v.environment({"env", "The program's environment. Names that begin with `DURE_` are reserved.",
-                 "{OMP_NUM_THREADS: 2}"},
-                job.env);
+  v.namedTexts({"env", "The program's environment. Names that begin with `DURE_` are reserved.",
+                "{OMP_NUM_THREADS: 2}"},
+               job.env, {.problem = environmentNameProblem, .pattern = kEnvironmentNamePattern});
   v.whole({"port", "The first of the ports that the processes meet at.", "29500"}, job.port,
           {1, 65'535, "auto"});
   v.object({"horovod", "With the strategy `horovod`."}, {},
@@ -312,6 +358,16 @@ const std::vector<std::string>& strategyWords() {
 const std::vector<std::string>& syncWords() {
   static const std::vector<std::string> words{"step", "end"};
   return words;
+}
+
+std::string labelKeyProblem(std::string_view key) {
+  const auto ends = [](char c) { return isLower(c) || isDigit(c) || (c >= 'A' && c <= 'Z'); };
+  const auto inside = [&](char c) {
+    return ends(c) || std::string_view("-_./").find(c) != std::string_view::npos;
+  };
+  const bool valid = !key.empty() && key.size() <= kMaxLabelKeyLength && ends(key.front()) &&
+                     ends(key.back()) && std::all_of(key.begin(), key.end(), inside);
+  return valid ? "" : "must be the key of a label, such as disk or example.com/disk";
 }
 
 std::string environmentNameProblem(std::string_view name) {

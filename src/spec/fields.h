@@ -43,6 +43,12 @@ struct TextRule {
   std::string_view pattern;  // the same as a regular expression, where it is one
 };
 
+// Of the names in a map of texts.
+struct NameRule {
+  std::string (*problem)(std::string_view name);  // "must …"; empty if there is none
+  std::string_view pattern;                       // the same as a regular expression
+};
+
 struct ObjectRule {
   // A scalar in place of the object stands for an object with these fields set to it.
   std::vector<std::string> shorthand;
@@ -79,7 +85,8 @@ class FieldVisitor {
   virtual void wholes(const Field& field, std::vector<int>& value, const WholeRule& rule) = 0;
   // The words of a program, or one line for a shell.
   virtual void command(const Field& field, std::vector<std::string>& value) = 0;
-  virtual void environment(const Field& field, std::map<std::string, std::string>& value) = 0;
+  virtual void namedTexts(const Field& field, std::map<std::string, std::string>& value,
+                          const NameRule& rule) = 0;
   // A word, or an object with the fields that `visit` visits, `every` among them.
   virtual void sync(const Field& field, Sync& value, const std::vector<std::string>& words,
                     const VisitFields& visit) = 0;
@@ -108,6 +115,12 @@ const std::vector<std::string>& syncWords();
 // What is wrong with the name of an environment variable, as "must …"; empty if nothing is.
 std::string environmentNameProblem(std::string_view name);
 inline constexpr std::string_view kEnvironmentNamePattern = "^(?!DURE_)[^=\\u0000-\\u001f]{1,255}$";
+
+// The same for the key of a label of a node: "disk", "example.com/disk".
+std::string labelKeyProblem(std::string_view key);
+inline constexpr std::size_t kMaxLabelKeyLength = 317;
+inline constexpr std::string_view kLabelKeyPattern =
+    "^(?=.{1,317}$)[A-Za-z0-9]([-_./A-Za-z0-9]*[A-Za-z0-9])?$";
 
 // What every JSON reader can carry exactly.
 inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;

@@ -170,6 +170,38 @@ struct Volume {
   bool operator==(const Volume&) const = default;
 };
 
+enum class LabelTest { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
+
+// What a label of a node must be like, as in the node affinity of Kubernetes.
+struct NodeRule {
+  std::string key;
+  LabelTest op = LabelTest::kIn;
+  std::vector<std::string> values;
+  bool operator==(const NodeRule&) const = default;
+};
+
+enum class TolerationTest { kEqual, kExists };
+
+// Which taints of nodes the job puts up with, as in Kubernetes.
+struct Toleration {
+  std::string key;  // empty: all of them
+  TolerationTest op = TolerationTest::kEqual;
+  std::string value;
+  std::string effect;  // empty: all of them
+  bool operator==(const Toleration&) const = default;
+};
+
+// Where tasks may be placed.
+struct NodeChoice {
+  std::map<std::string, std::string> selector;
+  std::vector<NodeRule> affinity;  // all of them hold
+  std::vector<Toleration> tolerations;
+  std::string gpu = "nvidia.com/gpu";                // the resource that is a GPU
+  std::string zone = "topology.kubernetes.io/zone";  // the label that names a node's zone
+  std::string rack = "topology.kubernetes.io/rack";  // and its rack
+  bool operator==(const NodeChoice&) const = default;
+};
+
 // How the local backend plays several hosts.
 struct Local {
   std::vector<std::string> networks;  // network namespaces; tasks are dealt over them in turn
@@ -181,10 +213,12 @@ struct Job {
   std::string name;
   Strategy strategy = Strategy::kPlain;
   WorkerCount workers;
-  int gpus = 0;  // of the whole job, the split left to the plan; 0: workers × resources.gpus
+  int gpus = 0;       // of the whole job, the split left to the plan; 0: workers × resources.gpus
+  bool even = false;  // with `gpus`: the same number on every node
   Roles roles;
   int processes = 0;  // of one task; 0: one per GPU, or 1
   Resources resources;
+  NodeChoice nodes;
   Program program;
   std::map<std::string, std::string> env;
   int port = 0;  // the first port that ranks meet at; 0: chosen

@@ -88,7 +88,8 @@ class TreeWriter : public FieldVisitor {
   void command(const Field& field, std::vector<std::string>& value) override {
     put(field, listOfWords(value));
   }
-  void environment(const Field& field, std::map<std::string, std::string>& value) override {
+  void namedTexts(const Field& field, std::map<std::string, std::string>& value,
+                  const NameRule& /*rule*/) override {
     TreeNode map = TreeNode::map({});
     for (const auto& [name, text] : value) map.children.push_back(keyed(name, word(text)));
     put(field, std::move(map));

@@ -274,6 +274,15 @@ TEST(LoadTest, ChecksTheRulesBetweenFields) {
       {"gpus: 2\nworkers: 2\n",
        {"job.yaml:2:1: gpus: leaves the number of workers to the plan; give either gpus or "
         "workers"}},
+      {"even: true\n",
+       {"job.yaml:2:1: even: says how gpus are split; give gpus, the number of the whole job"}},
+      {"gpus: 2\nroles: {ps: 1}\n",
+       {"job.yaml:3:9: roles.ps: has no share of gpus; give workers and resources.gpus instead"}},
+      {"nodes: {tolerations: [{operator: Exists, value: a}]}\n",
+       {"job.yaml:2:23: nodes.tolerations[0]: has a value, which the operator Exists does not look "
+        "at"}},
+      {"nodes: {affinity: [{key: a, operator: Exists, values: [b]}]}\n",
+       {"job.yaml:2:20: nodes.affinity[0]: has values, which its operator does not look at"}},
       {"gpus: 2\nresources: {gpus: 1}\n",
        {"job.yaml:2:1: gpus: leaves the GPUs of a task to the plan; give either gpus or "
         "resources.gpus"}},

@@ -29,12 +29,12 @@ std::string withoutAlias(const std::string& path) {
   return path;
 }
 
-// The names on the way to `path`; nothing if it leads to no field. What follows an environment is
+// The names on the way to `path`; nothing if it leads to no field. What follows a map of texts is
 // one name, dots and all.
 std::optional<std::vector<std::string>> resolve(const std::string& path) {
   for (const FieldEntry& entry : fieldCatalog()) {
     const auto rest = below(path, entry.path);
-    if (!rest || !entry.environment || rest->size() < 2) continue;
+    if (!rest || !entry.any_name || rest->size() < 2) continue;
     std::vector<std::string> names = split(entry.path, '.');
     names.push_back(rest->substr(1));
     return names;
@@ -81,7 +81,7 @@ void mergeEnvironment(TreeNode& into, TreeNode& from, const std::string& path,
 void mergeAlias(TreeNode& target, TreeNode& alias, const FieldEntry& entry, const std::string& path,
                 std::vector<Finding>& findings) {
   if (alias.isNothing()) return;
-  if (entry.environment && alias.isMap() && (target.isMap() || target.isNothing())) {
+  if (entry.any_name && alias.isMap() && (target.isMap() || target.isNothing())) {
     target.kind = TreeNode::Kind::kMap;
     mergeEnvironment(target, alias, path, findings);
   } else if (target.key_at.source < alias.key_at.source) {

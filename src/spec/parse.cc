@@ -127,7 +127,8 @@ class Parser : public FieldVisitor {
     }
   }
 
-  void environment(const Field& field, std::map<std::string, std::string>& value) override {
+  void namedTexts(const Field& field, std::map<std::string, std::string>& value,
+                  const NameRule& rule) override {
     const auto here = take(field);
     if (!here || here->node->isNothing()) return;
     if (!here->node->isMap()) return wrongKind(*here);
@@ -137,7 +138,7 @@ class Parser : public FieldVisitor {
       item.path = joinPath(here->path, child.key);
       item.shown = child.written_as.empty() ? joinPath(here->shown, child.key) : child.written_as;
       places_.give(item.path, {child.key_at, item.shown});
-      if (const std::string problem = environmentNameProblem(child.key); !problem.empty()) {
+      if (const std::string problem = rule.problem(child.key); !problem.empty()) {
         places_.breakAt(item.path);
         findings_.push_back({child.key_at, item.shown, problem});
       } else if (isText(item)) {
@@ -308,7 +309,7 @@ class Parser : public FieldVisitor {
   bool isText(const Here& here) {
     if (!here.node->isScalar() && !here.node->isNothing()) {
       const FieldEntry& entry = *findField(here.definition);
-      const bool single = here.path.find('[') == std::string::npos && !entry.environment;
+      const bool single = here.path.find('[') == std::string::npos && !entry.any_name;
       mustBe(here, single ? "be " + alternatives(entry.kinds) : "be a text");
       return false;
     }

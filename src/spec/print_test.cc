@@ -62,6 +62,11 @@ TEST(PrintTest, WhatIsPrintedIsReadAsTheSameJob) {
       program + "strategy: tensorflow\nroles: {chief: 1, ps: 3, evaluator: 1}",
       program + "strategy: horovod\nhorovod: {controller: mpi}\nprocesses: 4\nport: 1",
       program + "resources: {cpus: 0.1, memory: 1500M, gpus: 2}",
+      program + "gpus: 6\neven: true",
+      program +
+          "nodes: {selector: {example.com/disk: ssd, a: 'true'}, gpu: amd.com/gpu, zone: z, "
+          "rack: r, affinity: [{key: a, operator: Lt, values: ['5']}], tolerations: "
+          "[{operator: Exists}, {key: k, value: v, effect: NoExecute}]}",
       program + "resources: {cpus: 1e-7, memory: 9007199254740993}",
       program + "restarts: 0",
       program + "restarts: {limit: 7, backoff: 1ms, max_backoff: 1d2h3m4s5ms}",

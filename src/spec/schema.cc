@@ -98,9 +98,10 @@ class SchemaWriter : public FieldVisitor {
   void command(const Field& field, std::vector<std::string>& /*value*/) override {
     put(field, either({{"type", "array"}, {"items", anyScalar()}}, {{"type", "string"}}));
   }
-  void environment(const Field& field, std::map<std::string, std::string>& /*value*/) override {
+  void namedTexts(const Field& field, std::map<std::string, std::string>& /*value*/,
+                  const NameRule& rule) override {
     put(field, {{"type", "object"},
-                {"propertyNames", {{"pattern", kEnvironmentNamePattern}}},
+                {"propertyNames", {{"pattern", rule.pattern}}},
                 {"additionalProperties", anyScalar()}});
   }
   void sync(const Field& field, Sync& /*value*/, const std::vector<std::string>& words,

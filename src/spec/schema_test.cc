@@ -65,6 +65,10 @@ TEST(SchemaTest, PatternsAgreeWithTheLoader) {
   for (const std::string text : {"A", "a.b", "DURE_X", "XDURE_", "A=B", "", "A\nB"}) {
     EXPECT_EQ(std::regex_search(text, variable), environmentNameProblem(text).empty()) << text;
   }
+  const std::regex label{std::string(kLabelKeyPattern)};
+  for (const std::string text : {"a", "a.b/c-d_e", "A9", "-a", "a-", "", "a b", "a=b", "/a"}) {
+    EXPECT_EQ(std::regex_search(text, label), labelKeyProblem(text).empty()) << text;
+  }
   const std::regex time(schemaOf("deadline")["oneOf"][1]["pattern"].get<std::string>());
   for (const std::string text :
        {"30s", "1h30m", "250ms", "1.5h", "5", "s", "1x", "", "1h 2m", ".5s"}) {

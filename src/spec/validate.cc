@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "spec/scalar.h"
 
 namespace dure {
 namespace {
@@ -21,7 +22,9 @@ class Validator {
 
   void run() {
     workers();
+    split();
     roles();
+    nodes();
     program();
     native();
     volumes();
@@ -65,6 +68,54 @@ class Validator {
       report("workers", fmt::format("{} workers of {} processes are more than {} processes",
                                     workers.max, processes, kMaxProcesses));
     }
+  }
+
+  // How `gpus` become tasks.
+  void split() {
+    if (!sound({"gpus", "even", "roles"})) return;
+    if (job_.even && job_.gpus == 0) {
+      report("even", "says how gpus are split; give gpus, the number of the whole job");
+    }
+    const auto refuse = [&](int count, const std::string& role) {
+      if (job_.gpus == 0 || count == 0) return;
+      report("roles." + role, "has no share of gpus; give workers and resources.gpus instead");
+    };
+    refuse(job_.roles.ps, "ps");
+    refuse(job_.roles.evaluator, "evaluator");
+  }
+
+  void nodes() {
+    if (!sound({"nodes"})) return;
+    for (std::size_t i = 0; i < job_.nodes.affinity.size(); ++i) {
+      const std::string problem = nodeRuleProblem(job_.nodes.affinity[i]);
+      if (!problem.empty()) report(fmt::format("nodes.affinity[{}]", i), problem);
+    }
+    for (std::size_t i = 0; i < job_.nodes.tolerations.size(); ++i) {
+      const Toleration& toleration = job_.nodes.tolerations[i];
+      const std::string here = fmt::format("nodes.tolerations[{}]", i);
+      if (toleration.op == TolerationTest::kExists && !toleration.value.empty()) {
+        report(here, "has a value, which the operator Exists does not look at");
+      }
+      if (toleration.op == TolerationTest::kEqual && toleration.key.empty()) {
+        report(here, "needs a key, or the operator Exists");
+      }
+    }
+  }
+
+  static std::string nodeRuleProblem(const NodeRule& rule) {
+    switch (rule.op) {
+      case LabelTest::kIn:
+      case LabelTest::kNotIn:
+        return rule.values.empty() ? "needs values to compare the label with" : "";
+      case LabelTest::kExists:
+      case LabelTest::kDoesNotExist:
+        return rule.values.empty() ? "" : "has values, which its operator does not look at";
+      case LabelTest::kGt:
+      case LabelTest::kLt:
+        break;
+    }
+    const bool number = rule.values.size() == 1 && readInteger(rule.values.front());
+    return number ? "" : "needs one value, a whole number";
   }
 
   void roles() {

@@ -1,0 +1,24 @@
+#include "backend/kubernetes/cluster_inventory.h"
+
+#include "plan/kubernetes_objects.h"
+
+namespace dure {
+
+Result<Inventory> readInventory(KubeClient& client, const NodeChoice& names) {
+  InventoryBuilder builder(names);
+  Status taken;
+  auto nodes = client.list({kinds::kNodes}, {}, [&](nlohmann::json&& node) {
+    if (taken) taken = builder.addNode(node);
+  });
+  if (!nodes) return std::move(nodes).error().during("a plan needs the cluster's nodes");
+  auto pods =
+      client.list({kinds::kPods}, {.fields = "status.phase!=Succeeded,status.phase!=Failed"},
+                  [&](nlohmann::json&& pod) {
+                    if (taken) taken = builder.addPod(pod);
+                  });
+  if (!pods) return std::move(pods).error().during("a plan needs to know what runs on the nodes");
+  if (!taken) return std::move(taken).error();
+  return builder.take();
+}
+
+}  // namespace dure

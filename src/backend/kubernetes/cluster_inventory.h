@@ -1,0 +1,13 @@
+#pragma once
+
+#include "kube/client.h"
+#include "plan/inventory.h"
+#include "spec/job.h"
+
+namespace dure {
+
+// What the nodes of the cluster have to give now, less what pods that have not ended ask for.
+// Denied if the user may not list nodes, and pods of all namespaces.
+Result<Inventory> readInventory(KubeClient& client, const NodeChoice& names);
+
+}  // namespace dure

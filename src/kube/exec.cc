@@ -1,0 +1,74 @@
+#include "kube/exec.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "kube/websocket.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kProtocol = "v4.channel.k8s.io";
+// The first byte of every message says which channel it belongs to.
+constexpr char kInput = 0, kOut = 1, kErr = 2, kStatus = 3;
+constexpr std::size_t kPiece = 32u << 10u;
+
+// What the last message of the status channel says: 0, or how the command exited.
+Result<int> exitCodeIn(const std::string& text) {
+  const json status = json::parse(text, nullptr, false);
+  if (!status.is_object()) return Error(Code::kUnavailable, "the end of the command is garbled");
+  if (status.value("status", "") == "Success") return 0;
+  if (status.value("reason", "") == "NonZeroExitCode") {
+    for (const json& cause :
+         status.value("details", json::object()).value("causes", json::array())) {
+      if (cause.value("reason", "") == "ExitCode")
+        return std::atoi(cause.value("message", "1").c_str());
+    }
+  }
+  return Error(Code::kUnavailable, status.value("message", "the command could not run"));
+}
+
+}  // namespace
+
+Result<int> exec(KubeClient& client, const ExecRequest& request,
+                 const std::function<void(ExecStream, std::string_view)>& take,
+                 const std::stop_token& stop) {
+  const bool attach = request.command.empty();
+  std::string path =
+      KubeAddress{kinds::kPods, request.name_space, request.pod, attach ? "attach" : "exec"}
+          .path() +
+      "?stdout=true&stderr=true";
+  if (!request.container.empty()) path += "&container=" + escapedForUrl(request.container);
+  if (!request.input.empty()) path += "&stdin=true";
+  for (const std::string& word : request.command) path += "&command=" + escapedForUrl(word);
+  auto socket = client.upgrade(path, kProtocol);
+  if (!socket) return std::move(socket).error();
+
+  std::string_view left = request.input;
+  while (!left.empty() && !stop.stop_requested()) {
+    const std::string_view piece = left.substr(0, kPiece);
+    if (auto sent = socket->send(kInput + std::string(piece), stop); !sent)
+      return std::move(sent).error();
+    left.remove_prefix(piece.size());
+  }
+  while (true) {
+    auto message = socket->receive(stop);
+    if (!message) return std::move(message).error();
+    if (!*message) {
+      return Error(Code::kUnavailable, stop.stop_requested()
+                                           ? "it was broken off"
+                                           : "the connection ended before the command did");
+    }
+    if ((*message)->empty()) continue;
+    const char channel = (**message)[0];
+    const std::string_view bytes = std::string_view(**message).substr(1);
+    if (channel == kStatus) return exitCodeIn(std::string(bytes));
+    if (channel == kOut && !bytes.empty()) take(ExecStream::kOut, bytes);
+    if (channel == kErr && !bytes.empty()) take(ExecStream::kErr, bytes);
+  }
+}
+
+}  // namespace dure

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/client.h"
+
+namespace dure {
+
+enum class ExecStream { kOut, kErr };
+
+struct ExecRequest {
+  std::string name_space;
+  std::string pod;
+  std::string container;
+  std::vector<std::string> command;  // empty: attach to the program that runs there
+  // Given to the command as its input. It is not told where that ends: the command must know.
+  std::string_view input;
+};
+
+// Runs a command in a container, or attaches to what runs there, and gives its output as it comes.
+// How it exited; an error if it could not run, or the connection broke.
+Result<int> exec(KubeClient& client, const ExecRequest& request,
+                 const std::function<void(ExecStream, std::string_view)>& take,
+                 const std::stop_token& stop = {});
+
+}  // namespace dure

@@ -1,0 +1,88 @@
+#include "plan/kubernetes_objects.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/place.h"
+
+namespace dure {
+namespace {
+
+constexpr std::string_view kCluster = R"({"kind": "List", "items": [
+  {"kind": "Node", "metadata": {"name": "a", "labels": {"topology.kubernetes.io/zone": "z1",
+      "topology.kubernetes.io/rack": "r7", "disk": "ssd"}},
+   "spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
+   "status": {"allocatable": {"cpu": "7910m", "memory": "32Gi", "pods": "110",
+                              "nvidia.com/gpu": "8", "ephemeral-storage": "10Gi"},
+              "conditions": [{"type": "Ready", "status": "True"}]}},
+  {"kind": "Node", "metadata": {"name": "b"}, "spec": {"unschedulable": true},
+   "status": {"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}},
+  {"kind": "Pod", "metadata": {"name": "p1", "labels": {"dure/job": "earlier"}},
+   "spec": {"nodeName": "a",
+     "initContainers": [{"resources": {"requests": {"cpu": "3"}}}],
+     "containers": [{"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}},
+                    {"resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "3"}}}]},
+   "status": {"phase": "Running"}},
+  {"kind": "Pod", "metadata": {"name": "p2"}, "spec": {"nodeName": "a",
+     "containers": [{"resources": {"requests": {"nvidia.com/gpu": "5"}}}]},
+   "status": {"phase": "Succeeded"}},
+  {"kind": "Pod", "metadata": {"name": "p3"},
+   "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+   "status": {"phase": "Pending"}}
+]})";
+
+TEST(KubernetesObjectsTest, NodesAreWhatTheyHaveLessWhatUnfinishedPodsAskFor) {
+  const auto inventory = parseInventory(kCluster, NodeChoice{});
+  ASSERT_TRUE(inventory) << inventory.error().message();
+  ASSERT_EQ(inventory->nodes.size(), 2u);
+  const Node& a = inventory->nodes[0];
+  EXPECT_EQ(a.zone, "z1");
+  EXPECT_EQ(a.rack, "r7");
+  EXPECT_TRUE(a.ready && a.schedulable);
+  EXPECT_EQ(a.free.millicores, 4910);
+  EXPECT_EQ(a.free.memory, std::int64_t{31} << 30);
+  EXPECT_EQ(a.free.pods, 109);
+  EXPECT_EQ(a.free.count("nvidia.com/gpu"), 5);
+  EXPECT_EQ(a.capacity.count("nvidia.com/gpu"), 8);
+  ASSERT_EQ(a.held.size(), 1u);
+  EXPECT_EQ(a.held[0].job, "earlier");
+  EXPECT_FALSE(inventory->nodes[1].ready);
+  EXPECT_FALSE(inventory->nodes[1].schedulable);
+}
+
+TEST(KubernetesObjectsTest, SaysWhoHasTheGpus) {
+  const auto inventory = parseInventory(kCluster, NodeChoice{});
+  Request request{.split = 6};
+  request.nodes.tolerations = {{.key = "gpu", .op = TolerationTest::kExists}};
+  const auto outcome = place(request, *inventory);
+  ASSERT_TRUE(std::holds_alternative<Shortage>(outcome));
+  EXPECT_EQ(std::get<Shortage>(outcome).waiting(),
+            "waiting for 6 GPUs: a has 5 free; held by job earlier (3)");
+}
+
+TEST(KubernetesObjectsTest, RefusesWhatIsNoList) {
+  for (const std::string_view text : {"", "[]", "{}", "{\"items\": 3}", "kind: List"}) {
+    EXPECT_FALSE(parseInventory(text, NodeChoice{})) << text;
+  }
+  const auto broken = parseInventory(
+      R"({"items": [{"kind": "Node", "metadata": {"name": "a"},
+          "status": {"allocatable": {"cpu": "many"}}}]})",
+      NodeChoice{});
+  ASSERT_FALSE(broken);
+  EXPECT_EQ(broken.error().message(), "node a: no quantity of cpu: \"many\"");
+}
+
+TEST(KubernetesObjectsTest, ReadsQuantities) {
+  EXPECT_EQ(parseMilli("500m"), 500);
+  EXPECT_EQ(parseMilli("2"), 2000);
+  EXPECT_EQ(parseMilli("0.5"), 500);
+  EXPECT_EQ(parseMilli("2Ki"), 2'048'000);
+  EXPECT_EQ(parseMilli("3k"), 3'000'000);
+  EXPECT_EQ(parseMilli("1e3"), 1'000'000);
+  for (const std::string_view text : {"", "x", "-1", "1x", "1mi", "1Kii", "nan"}) {
+    EXPECT_FALSE(parseMilli(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace dure

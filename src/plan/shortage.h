@@ -1,0 +1,10 @@
+#pragma once
+
+#include "plan/place.h"
+
+namespace dure {
+
+// Why the request does not fit, and that `largest` would.
+Shortage explainShortage(const Request& request, const Inventory& inventory, std::int64_t largest);
+
+}  // namespace dure
