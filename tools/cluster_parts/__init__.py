@@ -1,0 +1,1 @@
+"""The parts of tools/cluster; docs/cluster.md says how they fit together."""
