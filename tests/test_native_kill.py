@@ -21,7 +21,7 @@ train:
   data: data.npz
   epochs: {epochs}
   batch: {batch}
-  optimizer: {{name: adam, lr: 0.001}}
+  optimizer: {optimizer}
   schedule: {{shape: cosine, warmup: 20}}
   {more}
 checkpoint: {{path: {checkpoints}, every: {every}, keep: 2}}
@@ -42,9 +42,9 @@ class KillTest(harness.Case):
         super().tearDown()
 
     def job(self, name="job.yaml", workers=2, epochs=60, batch=25, every=20, more="sync: step",
-            checkpoints="checkpoints", output="model.safetensors"):
+            checkpoints="checkpoints", output="model.safetensors", optimizer="{name: adam, lr: 0.001}"):
         self.write(name, JOB.format(workers=workers, epochs=epochs, batch=batch, every=every, more=more,
-                                    checkpoints=checkpoints, output=output))
+                                    checkpoints=checkpoints, output=output, optimizer=optimizer))
         return name
 
     def undisturbed(self, **options):
@@ -142,10 +142,13 @@ class KillTest(harness.Case):
             shutil.rmtree(self.dir / "checkpoints")
 
     def test_resuming_on_other_numbers_of_workers(self):
-        self.undisturbed(epochs=100, workers=4, batch=12)
+        # Not with Adam, which divides by the size of the gradient: when that is next to nothing, it makes steps of
+        # the rounding errors in which workers of other numbers differ.
+        plain = {"optimizer": "{name: sgd, lr: 0.02, momentum: 0.9}", "workers": 4, "batch": 12}
+        self.undisturbed(epochs=100, **plain)
         calm = read_safetensors(self.dir / "calm.safetensors")
         for workers in (1, 3):
-            self.stop_midway(workers=4, batch=12)
+            self.stop_midway(**plain)
             done = self.dure("run", "job.yaml", "--workers", workers, timeout=120)
             self.assertEqual(done.code, 0, done.out + done.err)
             self.assertIn("going on from step", done.out)
