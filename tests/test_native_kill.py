@@ -142,22 +142,23 @@ class KillTest(harness.Case):
             shutil.rmtree(self.dir / "checkpoints")
 
     def test_resuming_on_other_numbers_of_workers(self):
-        # Not with Adam, which divides by the size of the gradient: when that is next to nothing, it makes steps of
-        # the rounding errors in which workers of other numbers differ.
-        plain = {"optimizer": "{name: sgd, lr: 0.02, momentum: 0.9}", "workers": 4, "batch": 12}
-        self.undisturbed(epochs=100, **plain)
-        calm = read_safetensors(self.dir / "calm.safetensors")
-        for workers in (1, 3):
-            self.stop_midway(**plain)
-            done = self.dure("run", "job.yaml", "--workers", workers, timeout=120)
-            self.assertEqual(done.code, 0, done.out + done.err)
-            self.assertIn("going on from step", done.out)
-            self.assertIn("48 samples a step", done.out, "the global batch stays")
-            resumed = read_safetensors(self.dir / "model.safetensors")
-            difference = largest_difference(calm, resumed)
-            harness.report(f"4 workers, then {workers}: {difference:.1e} from 4 all the time")
-            self.assertLess(difference, 1e-4)
-            shutil.rmtree(self.dir / "checkpoints")
+        # Adam divides by the size of the gradient: where that is next to nothing it makes steps of rounding errors, in
+        # which other numbers of workers differ. So its epsilon is larger here than usual.
+        for optimizer in ("{name: sgd, lr: 0.02, momentum: 0.9}", "{name: adam, lr: 0.001, epsilon: 1.0e-5}"):
+            four = {"optimizer": optimizer, "workers": 4, "batch": 12}
+            self.undisturbed(epochs=100, **four)
+            calm = read_safetensors(self.dir / "calm.safetensors")
+            for workers in (1, 3):
+                self.stop_midway(**four)
+                done = self.dure("run", "job.yaml", "--workers", workers, timeout=120)
+                self.assertEqual(done.code, 0, done.out + done.err)
+                self.assertIn("going on from step", done.out)
+                self.assertIn("48 samples a step", done.out, "the global batch stays")
+                resumed = read_safetensors(self.dir / "model.safetensors")
+                difference = largest_difference(calm, resumed)
+                harness.report(f"{optimizer}, 4 workers, then {workers}: {difference:.1e} from 4 all the time")
+                self.assertLess(difference, 1e-4, optimizer)
+                shutil.rmtree(self.dir / "checkpoints")
 
     def test_a_finished_training_begins_anew_and_another_one_is_refused(self):
         self.undisturbed(epochs=10)
