@@ -91,7 +91,12 @@ class CatalogWriter : public FieldVisitor {
     inside(list.visit_default);
     in_list_ = outer;
   }
-  void alias(const Field& field, std::string_view path) override { add(field, {}).alias_of = path; }
+  void alias(const Field& field, std::string_view path,
+             const std::vector<std::string>& before) override {
+    FieldEntry& entry = add(field, {});
+    entry.alias_of = path;
+    entry.before = before;
+  }
 
  private:
   FieldEntry& add(const Field& field, std::vector<std::string> kinds) {

@@ -17,6 +17,7 @@ struct FieldEntry {
   std::vector<std::string> shorthand;  // see ObjectRule
   std::vector<std::string> children;   // the names of an object's fields
   std::string alias_of;                // a path
+  std::vector<std::string> before;     // the words that an alias has before it there
   bool words_or_object = false;        // an object replaces the word and shares nothing with it
   bool any_name = false;               // of texts that are found by names of any kind
   bool in_list = false;                // there are many, so the path leads to none of them

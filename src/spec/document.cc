@@ -104,6 +104,7 @@ std::string defaultText(const TreeNode& defaults, const FieldEntry& entry) {
 }
 
 std::string typeText(const FieldEntry& entry) {
+  if (!entry.before.empty()) return "text";
   if (!entry.alias_of.empty()) return "as " + code(entry.alias_of);
   std::vector<std::string> kinds = entry.kinds;
   for (std::string& kind : kinds) {

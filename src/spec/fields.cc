@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 namespace dure {
@@ -18,6 +19,23 @@ bool isAddress(std::string_view text) {
   in6_addr parsed{};
   return inet_pton(AF_INET, address.c_str(), &parsed) == 1 ||
          inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
+}
+
+// Of an object of Kubernetes.
+bool isObjectName(std::string_view text) {
+  const auto ends = [](char c) { return isLower(c) || isDigit(c); };
+  const auto allowed = [&](char c) { return ends(c) || c == '-' || c == '.'; };
+  return !text.empty() && text.size() <= 253 && ends(text.front()) && ends(text.back()) &&
+         std::all_of(text.begin(), text.end(), allowed) &&
+         text.find("..") == std::string_view::npos;
+}
+
+bool isObjectNameOrEmpty(std::string_view text) { return text.empty() || isObjectName(text); }
+
+TextRule objectNameRule() {
+  return {.valid = isObjectNameOrEmpty,
+          .must = "be a name in Kubernetes: lower-case letters, digits, '-' and '.'",
+          .pattern = "^(?!.*\\.\\.)([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?)?$"};
 }
 
 TextRule absolutePathRule() {
@@ -51,11 +69,18 @@ void visitProgram(FieldVisitor& v, Program& program) {
             program.command);
   v.text({"image", "The container image to run in, where tasks are containers.", "my/image:1"},
          program.image, {});
+  v.text({"pull", "When a node fetches the image; empty leaves it to the cluster.", "IfNotPresent"},
+         program.pull, {.words = {"", "Always", "IfNotPresent", "Never"}});
   v.text(
       {"workdir",
        "The directory to run in. A relative one begins at the job file's directory, or without a "
        "file at the current one."},
       program.workdir, {});
+  v.flag({"ship", "Whether that directory is sent along to a cluster."}, program.ship);
+  v.bytes({"ship_limit", "How large its files may be, all together, to be sent."},
+          program.ship_limit);
+  v.whole({"user", "The number of the user that the program has in a pod; 0 is root."},
+          program.user, {});
   v.alias({"env", "Another way to write `env`; both are put together."}, "env");
 }
 
@@ -190,6 +215,11 @@ void visitTrain(FieldVisitor& v, Train& train) {
 
 void visitCheckpoint(FieldVisitor& v, Checkpoint& checkpoint) {
   v.text({"path", "The directory for checkpoints.", "out/checkpoints"}, checkpoint.path, {});
+  v.text({"claim",
+          "In a cluster: a PersistentVolumeClaim that is mounted there, in the chief or else the "
+          "first worker only.",
+          "models"},
+         checkpoint.claim, objectNameRule());
   v.whole(
       {"every",
        "Steps between two checkpoints; 0 leaves it to the program (native training: each epoch)."},
@@ -200,10 +230,17 @@ void visitCheckpoint(FieldVisitor& v, Checkpoint& checkpoint) {
 }
 
 void visitVolume(FieldVisitor& v, Volume& volume) {
-  v.text({"path", "Where the program sees it.", "/data"}, volume.path, absolutePathRule());
-  v.text({"claim", "A PersistentVolumeClaim.", "datasets"}, volume.claim, {});
+  v.text({"path", "Where the program sees it. A relative one begins at the workdir.", "/data"},
+         volume.path,
+         {.valid = isVolumePath,
+          .must = "be a path without '..' and ':'",
+          .pattern = "^(?!(.*/)?\\.\\.(/|$))[^:]+$"});
+  v.text({"claim", "A PersistentVolumeClaim.", "datasets"}, volume.claim, objectNameRule());
   v.text({"host", "Or a directory of the machine.", "/srv/data"}, volume.host, absolutePathRule());
   v.flag({"read_only", "Whether the program may only read it."}, volume.read_only);
+  v.choiceOf({"tasks",
+              "In a cluster: which tasks have it. `chief` is the chief, or else the first worker."},
+             volume.tasks, {"all", "chief"});
 }
 
 void visitRestarts(FieldVisitor& v, Restarts& restarts) {
@@ -230,6 +267,37 @@ void visitLocal(FieldVisitor& v, Local& local) {
           local.networks);
   v.text({"address", "Where programs in those namespaces reach this machine.", "10.0.0.1"},
          local.address, {.valid = isAddress, .must = "be an IPv4 or IPv6 address"});
+}
+
+void visitRender(FieldVisitor& v, Render& render) {
+  v.flag({"deploy", "The tasks and their services. With an `inspector`, the default is `false`."},
+         render.deploy);
+  v.flag({"claim", "The ReadWriteOnce claim of `checkpoint.claim`."}, render.claim);
+  v.flag({"inspector",
+          "A pod that has `checkpoint.claim` mounted and waits, to look at what was trained. Not "
+          "together with `deploy`: the claim is mounted on one node only."},
+         render.inspector);
+  v.bytes({"size", "Of the claim."}, render.size);
+  v.text({"storage_class", "Of the claim; empty is the cluster's default.", "ssd"},
+         render.storage_class, objectNameRule());
+}
+
+// The parameters of the TensorFlow template that people come from, under the names they have there;
+// `name` and `port` are the job's own.
+void visitTemplateParameters(FieldVisitor& v) {
+  v.alias({"script",
+           "Another way to write `program.command`, with `python3` before it. The default of "
+           "`strategy` is then `tensorflow`.",
+           "train.py"},
+          "program.command", {"python3"});
+  v.alias({"worker_replicas", "Another way to write `workers`."}, "workers");
+  v.alias({"image", "Another way to write `program.image`."}, "program.image");
+  v.alias({"model_checkpoint_dir", "Another way to write `checkpoint.path`."}, "checkpoint.path");
+  v.alias({"checkpoint_pvc_name", "Another way to write `checkpoint.claim`."}, "checkpoint.claim");
+  v.alias({"deploy", "Another way to write `render.deploy`."}, "render.deploy");
+  v.alias({"create_pvc_checkpoint", "Another way to write `render.claim`."}, "render.claim");
+  v.alias({"create_volume_inspector", "Another way to write `render.inspector`."},
+          "render.inspector");
 }
 
 bool isLabelKey(std::string_view text) { return labelKeyProblem(text).empty(); }
@@ -345,8 +413,17 @@ void visitJob(FieldVisitor& v, Job& job) {
            [&](FieldVisitor& inner) { visitTimeouts(inner, job.timeouts); });
   v.duration({"deadline", "The longest the whole job may take, restarts included.", "12h"},
              job.deadline, {"never"});
+  v.choiceOf({"clean",
+              "Which pods are deleted when a run on Kubernetes has ended well. `workers` keeps the "
+              "first one, and with it the log of rank 0."},
+             job.clean, {"none", "workers", "all"});
+  v.duration({"ttl", "The time after a run on Kubernetes until everything of it is deleted.", "1h"},
+             job.ttl, {"never"});
+  v.object({"render", "What `dure render` prints."}, {},
+           [&](FieldVisitor& inner) { visitRender(inner, job.render); });
   v.object({"local", "How one machine plays several hosts."}, {},
            [&](FieldVisitor& inner) { visitLocal(inner, job.local); });
+  visitTemplateParameters(v);
 }
 
 const std::vector<std::string>& strategyWords() {
@@ -379,6 +456,12 @@ std::string environmentNameProblem(std::string_view name) {
     return "must not have '=' or control characters in its name";
   }
   return "";
+}
+
+bool isVolumePath(std::string_view text) {
+  if (text.empty() || text.find(':') != std::string_view::npos) return false;
+  const std::filesystem::path path(text);
+  return std::find(path.begin(), path.end(), "..") == path.end();
 }
 
 bool isJobName(std::string_view text) {

@@ -92,8 +92,11 @@ class FieldVisitor {
                     const VisitFields& visit) = 0;
   virtual void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) = 0;
   virtual void objects(const Field& field, const ObjectRule& rule, const ObjectList& list) = 0;
-  // Another way to write the field at `path`, which has been visited already or will be.
-  virtual void alias(const Field& field, std::string_view path) = 0;
+  // Another way to write the field at `path`, which has been visited already or will be. With words
+  // to stand before it, it is a text and stands for a list of them and itself.
+  virtual void alias(const Field& field, std::string_view path,
+                     const std::vector<std::string>& before) = 0;
+  void alias(const Field& field, std::string_view path) { alias(field, path, {}); }
 
   // For an enumeration whose values are those of `words`, in their order.
   template <typename Enum>
@@ -124,6 +127,9 @@ inline constexpr std::string_view kLabelKeyPattern =
 
 // What every JSON reader can carry exactly.
 inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
+
+// Whether a volume can be mounted there: a path, absolute or not, that stays where it begins.
+bool isVolumePath(std::string_view text);
 
 bool isJobName(std::string_view text);
 inline constexpr std::size_t kMaxNameLength = 40;

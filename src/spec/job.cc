@@ -13,4 +13,13 @@ int processesPerTask(const Job& job) {
   return job.resources.gpus > 0 ? job.resources.gpus : 1;
 }
 
+std::vector<Volume> allVolumes(const Job& job) {
+  std::vector<Volume> volumes = job.volumes;
+  if (!job.checkpoint.claim.empty()) {
+    volumes.push_back(
+        {.path = job.checkpoint.path, .claim = job.checkpoint.claim, .tasks = VolumeTasks::kChief});
+  }
+  return volumes;
+}
+
 }  // namespace dure

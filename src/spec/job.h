@@ -41,7 +41,11 @@ struct Resources {
 struct Program {
   std::vector<std::string> command;
   std::string image;
+  std::string pull;  // Always, IfNotPresent or Never; empty: as the cluster has it
   std::string workdir = ".";
+  bool ship = true;                                  // `workdir` is sent along to a cluster
+  std::int64_t ship_limit = std::int64_t{64} << 20;  // bytes of all its files
+  int user = 1000;                                   // of the program in a pod; 0: root
   bool operator==(const Program&) const = default;
 };
 
@@ -140,6 +144,7 @@ struct Train {
 
 struct Checkpoint {
   std::string path;
+  std::string claim;     // a PersistentVolumeClaim that the chief has at `path`
   int every = 0;         // steps; 0: only what the program does by itself
   Duration interval{0};  // 0: by steps only
   int keep = 3;
@@ -162,11 +167,14 @@ struct Timeouts {
   bool operator==(const Timeouts&) const = default;
 };
 
+enum class VolumeTasks { kAll, kChief };
+
 struct Volume {
-  std::string path;   // where the program sees it
+  std::string path;   // where the program sees it; a relative one begins at the workdir
   std::string claim;  // a PersistentVolumeClaim, or
   std::string host;   // a directory of the machine
   bool read_only = false;
+  VolumeTasks tasks = VolumeTasks::kAll;
   bool operator==(const Volume&) const = default;
 };
 
@@ -202,6 +210,19 @@ struct NodeChoice {
   bool operator==(const NodeChoice&) const = default;
 };
 
+// Which pods are deleted when a run on Kubernetes has ended well.
+enum class Clean { kNone, kWorkers, kAll };
+
+// What `dure render` prints.
+struct Render {
+  bool deploy = true;                          // the tasks and their services
+  bool claim = false;                          // the claim for checkpoints
+  bool inspector = false;                      // a pod to look into that claim
+  std::int64_t size = std::int64_t{10} << 30;  // bytes of a claim
+  std::string storage_class;                   // of a claim; empty: the cluster's default
+  bool operator==(const Render&) const = default;
+};
+
 // How the local backend plays several hosts.
 struct Local {
   std::vector<std::string> networks;  // network namespaces; tasks are dealt over them in turn
@@ -230,6 +251,9 @@ struct Job {
   Restarts restarts;
   Timeouts timeouts;
   Duration deadline{0};  // of the whole job, restarts included; 0: none
+  Clean clean = Clean::kWorkers;
+  Duration ttl{0};  // from the end of a run until its objects are deleted; 0: never
+  Render render;
   Local local;
   bool operator==(const Job&) const = default;
 };
@@ -239,5 +263,8 @@ std::string strategyName(Strategy strategy);
 
 // How many processes one task holds: `processes`, or one per GPU, or 1.
 int processesPerTask(const Job& job);
+
+// The job's volumes, that of its checkpoints among them.
+std::vector<Volume> allVolumes(const Job& job);
 
 }  // namespace dure

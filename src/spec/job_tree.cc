@@ -126,7 +126,8 @@ class TreeWriter : public FieldVisitor {
     }
     put(field, listOfNodes(std::move(items)));
   }
-  void alias(const Field& /*field*/, std::string_view /*path*/) override {}
+  void alias(const Field& /*field*/, std::string_view /*path*/,
+             const std::vector<std::string>& /*before*/) override {}
 
  private:
   static TreeNode keyed(std::string_view name, TreeNode node) {

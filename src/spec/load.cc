@@ -84,7 +84,13 @@ std::optional<TreeNode> readRoot(std::optional<std::string_view> text,
 
 // Defaults that depend on the rest of the job or on where it came from.
 void fillDefaults(Job& job, const Places& places, const std::string& file) {
-  if (!places.has("strategy") && places.has("train")) job.strategy = Strategy::kNative;
+  if (!places.has("strategy")) {
+    const bool script =
+        places.has("program.command") && places.find("program.command").shown == "script";
+    if (script) job.strategy = Strategy::kTensorflow;
+    if (places.has("train")) job.strategy = Strategy::kNative;
+  }
+  if (!places.has("render.deploy") && job.render.inspector) job.render.deploy = false;
   if (!places.has("name")) job.name = defaultJobName(file, job.program.command);
   const fs::path parent = fs::path(file).parent_path();
   const fs::path directory = absolutePath(parent.empty() ? "." : parent.string());

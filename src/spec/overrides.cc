@@ -52,8 +52,44 @@ std::string unknownField(const std::string& path) {
   return meant ? fmt::format("unknown field; did you mean \"{}\"?", *meant) : "unknown field";
 }
 
+// What the alias stands for: itself, or a list of the words before it and itself.
+TreeNode withWordsBefore(TreeNode alias, const FieldEntry& entry) {
+  if (entry.before.empty() || alias.isNothing()) return alias;
+  TreeNode list;
+  list.kind = TreeNode::Kind::kList;
+  list.at = alias.at;
+  list.key_at = alias.key_at;
+  for (const std::string& word : entry.before) {
+    list.children.push_back(TreeNode::scalar(word, alias.at, true));
+  }
+  alias.key.clear();
+  list.children.push_back(std::move(alias));
+  return list;
+}
+
+// The section that the last of the names is in, made if need be; nullptr if there is something else
+// in its place, about which the parser will complain.
+TreeNode* sectionOf(TreeNode& root, const std::vector<std::string>& names, Position at) {
+  TreeNode* node = &root;
+  std::string here;
+  for (std::size_t i = 0; i + 1 < names.size(); ++i) {
+    here = joinPath(here, names[i]);
+    const FieldEntry& entry = *findField(here);
+    node = &node->atKey(names[i], at);
+    if (node->isScalar() && !entry.shorthand.empty())
+      *node = expandShorthand(*node, entry.shorthand);
+    if (node->isNothing() || (node->isScalar() && entry.words_or_object)) {
+      node->kind = TreeNode::Kind::kMap;
+      node->text.clear();
+    }
+    if (!node->isMap()) return nullptr;
+  }
+  return node;
+}
+
 TreeNode expanded(const TreeNode& node, const FieldEntry& entry) {
-  return node.isScalar() ? expandShorthand(node, entry.shorthand) : node;
+  return node.isScalar() && !entry.shorthand.empty() ? expandShorthand(node, entry.shorthand)
+                                                     : node;
 }
 
 void mergeEnvironment(TreeNode& into, TreeNode& from, const std::string& path,
@@ -89,7 +125,7 @@ void mergeAlias(TreeNode& target, TreeNode& alias, const FieldEntry& entry, cons
   } else if (target.key_at.source == alias.key_at.source &&
              !sameContent(expanded(target, entry), expanded(alias, entry))) {
     findings.push_back(
-        {alias.key_at, path, fmt::format("says something else than {}", target.key)});
+        {alias.key_at, path, fmt::format("says something else than {}", entry.path)});
   }
 }
 
@@ -99,17 +135,20 @@ void moveAliases(TreeNode& root, std::vector<Finding>& findings) {
   for (const FieldEntry& entry : fieldCatalog()) {
     if (entry.alias_of.empty()) continue;
     const std::vector<std::string> names = split(entry.path, '.');
-    TreeNode* parent = root.find(names.front());
+    TreeNode* parent = names.size() == 1 ? &root : root.find(names.front());
     TreeNode* child = parent == nullptr ? nullptr : parent->find(names.back());
     if (child == nullptr) continue;
-    TreeNode alias = *child;
+    TreeNode alias = withWordsBefore(*child, entry);
     parent->remove(names.back());
-    alias.key = entry.alias_of;
+    const std::vector<std::string> targets = split(entry.alias_of, '.');
+    TreeNode* section = sectionOf(root, targets, alias.key_at);
+    if (section == nullptr) continue;
+    alias.key = targets.back();
     alias.written_as = entry.path;
-    if (TreeNode* target = root.find(entry.alias_of)) {
+    if (TreeNode* target = section->find(targets.back())) {
       mergeAlias(*target, alias, *findField(entry.alias_of), entry.path, findings);
     } else {
-      root.children.push_back(std::move(alias));
+      section->children.push_back(std::move(alias));
     }
   }
 }
@@ -117,26 +156,14 @@ void moveAliases(TreeNode& root, std::vector<Finding>& findings) {
 void setAtPath(TreeNode& root, const std::string& path, TreeNode value,
                std::vector<Finding>& findings) {
   const Position at = value.at;
+  if (const FieldEntry* entry = findField(path)) value = withWordsBefore(std::move(value), *entry);
   const auto names = resolve(withoutAlias(path));
   if (!names) {
     findings.push_back({at, path, unknownField(path)});
     return;
   }
-  TreeNode* node = &root;
-  std::string here;
-  for (std::size_t i = 0; i + 1 < names->size(); ++i) {
-    here = joinPath(here, (*names)[i]);
-    const FieldEntry& entry = *findField(here);
-    node = &node->atKey((*names)[i], at);
-    if (node->isScalar() && !entry.shorthand.empty())
-      *node = expandShorthand(*node, entry.shorthand);
-    if (node->isNothing() || (node->isScalar() && entry.words_or_object)) {
-      node->kind = TreeNode::Kind::kMap;
-      node->text.clear();
-    }
-    // A section that is no section: the parser will say so.
-    if (!node->isMap()) return;
-  }
+  TreeNode* node = sectionOf(root, *names, at);
+  if (node == nullptr) return;
   value.key = names->back();
   value.key_at = at;
   node->atKey(names->back(), at) = std::move(value);

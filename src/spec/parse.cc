@@ -64,8 +64,9 @@ class Parser : public FieldVisitor {
     const auto here = take(field);
     if (!here || !hasValue(*here)) return;
     const std::string_view word = plain(*here->node);
-    if (word != "true" && word != "false") return wrongKind(*here);
-    value = word == "true";
+    const bool yes = word == "true" || word == "True";
+    if (!yes && word != "false" && word != "False") return wrongKind(*here);
+    value = yes;
   }
 
   void choice(const Field& field, int& value, const std::vector<std::string>& words) override {
@@ -193,7 +194,8 @@ class Parser : public FieldVisitor {
   }
 
   // Aliases have been moved to what they stand for before the tree came here.
-  void alias(const Field& field, std::string_view /*path*/) override {
+  void alias(const Field& field, std::string_view /*path*/,
+             const std::vector<std::string>& /*before*/) override {
     frame_.known.emplace(field.name);
   }
 

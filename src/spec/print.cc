@@ -66,6 +66,23 @@ std::string word(const std::string& text) {
   return isPlain(text) || isQuantity(text) ? text : quoted(text);
 }
 
+// Lines that can stand one below the other, as they are.
+bool isLines(const TreeNode& node) {
+  const std::string& text = node.text;
+  const auto harmless = [](unsigned char c) { return c == '\n' || (c >= 0x20 && c < 0x7F); };
+  return node.isScalar() && node.quoted && text.size() > 1 && text.back() == '\n' &&
+         text[text.size() - 2] != '\n' && std::isgraph(static_cast<unsigned char>(text[0])) != 0 &&
+         std::all_of(text.begin(), text.end(), harmless);
+}
+
+std::string printLines(const std::string& text, const std::string& indent) {
+  std::string out = "|\n";
+  std::vector<std::string> lines = split(text, '\n');
+  lines.pop_back();
+  for (const std::string& line : lines) out += line.empty() ? "\n" : indent + line + "\n";
+  return out;
+}
+
 bool isLeaf(const TreeNode& node) {
   return node.isScalar() || node.isNothing() || node.children.empty();
 }
@@ -75,7 +92,9 @@ void printBlock(const TreeNode& node, const std::string& indent, std::string& ou
     out += &child == &node.children.front() ? "" : indent;
     out += node.isMap() ? word(child.key) + ":" : "-";
     const bool of_maps = !child.children.empty() && child.children.front().isMap();
-    if (isLeaf(child) || (child.kind == TreeNode::Kind::kList && !of_maps)) {
+    if (isLines(child)) {
+      out += " " + printLines(child.text, indent + "  ");
+    } else if (isLeaf(child) || (child.kind == TreeNode::Kind::kList && !of_maps)) {
       out += fmt::format(" {}\n", printOnOneLine(child));
     } else if (node.isMap()) {
       out += fmt::format("\n{}  ", indent);
@@ -108,10 +127,12 @@ std::string printOnOneLine(const TreeNode& node) {
   return "";
 }
 
-std::string printJob(const Job& job) {
+std::string printTree(const TreeNode& map) {
   std::string out;
-  printBlock(shortTree(job), "", out);
+  printBlock(map, "", out);
   return out;
 }
+
+std::string printJob(const Job& job) { return printTree(shortTree(job)); }
 
 }  // namespace dure

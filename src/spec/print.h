@@ -14,4 +14,8 @@ std::string printJob(const Job& job);
 // otherwise be something else than text.
 std::string printOnOneLine(const TreeNode& node);
 
+// The map as a YAML document, with a line for each of its fields. What is marked as quoted is read
+// back as text, whatever it looks like, by every YAML reader.
+std::string printTree(const TreeNode& map);
+
 }  // namespace dure

@@ -80,6 +80,11 @@ TEST(PrintTest, WhatIsPrintedIsReadAsTheSameJob) {
           "env: {' a ': ' x ', '#': '# y', '- b': '- z', '? c': \"\\x01\\x7f\\\"\\\\\", ~: null}",
       program +
           "env: {A: \"a\\nb\\n\\n\", B: \"\\r\\n\\t \", C: '두레', D: \"\\u2028\\uFEFF\\u0085\"}",
+      program + "env: {A: \"a\\n\\n  b: c\\n# d\\n\", B: \" a\\n\", C: \"a\\nb\", D: \"- x\\n\"}",
+      program + "volumes: [{path: out, claim: c, tasks: chief}]\nclean: all\nttl: 1h",
+      program +
+          "checkpoint: {path: a, claim: b}\nrender: {claim: true, inspector: true, size: 1Gi}",
+      "program: {command: [a], pull: Never, ship: false, ship_limit: 1Gi, user: 0}",
       program + "env: {A: '---', B: '...', C: '--- x', D: '-', E: '--', F: '-1', G: .inf, H: ..}",
       "program: {command: ['-', ':', '{', '[', ',', '&a', '*a', '!x', '|', '>', '%', '@', '`', "
       "\"'\"]}",

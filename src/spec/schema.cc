@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/text.h"
 #include "spec/catalog.h"
 #include "spec/fields.h"
 #include "spec/job_tree.h"
@@ -41,6 +42,20 @@ json wholeSchema(const WholeRule& rule) {
 }
 
 json either(json a, json b) { return {{"oneOf", {std::move(a), std::move(b)}}}; }
+
+// Where the schema of a field is in the schema of the job. Of a section with a short form, the long
+// one comes second.
+std::string referenceTo(std::string_view path) {
+  std::string reference = "#";
+  std::string here;
+  for (const std::string& name : split(path, '.')) {
+    const FieldEntry* outer = findField(here);
+    reference += here.empty() || outer->shorthand.empty() ? "/properties/" : "/oneOf/1/properties/";
+    reference += name;
+    here = joinPath(here, name);
+  }
+  return reference;
+}
 
 // Writes the schema of one object's fields.
 class SchemaWriter : public FieldVisitor {
@@ -126,8 +141,13 @@ class SchemaWriter : public FieldVisitor {
     list.visit_default(inner);
     put(field, {{"type", "array"}, {"items", inner.take(rule)}});
   }
-  void alias(const Field& field, std::string_view path) override {
-    putPlain(field, {{"$ref", "#/properties/" + std::string(path)}});
+  void alias(const Field& field, std::string_view path,
+             const std::vector<std::string>& before) override {
+    if (before.empty()) {
+      putPlain(field, {{"$ref", referenceTo(path)}});
+    } else {
+      putPlain(field, {{"type", "string"}});
+    }
   }
 
  private:

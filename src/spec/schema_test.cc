@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "spec/catalog.h"
 #include "spec/fields.h"
+#include "spec/load.h"
 
 namespace dure {
 namespace {
@@ -48,6 +49,10 @@ TEST(SchemaTest, HasTheRulesOfTheDefinition) {
   EXPECT_EQ(schemaOf("workers")["oneOf"][0]["maximum"], 10'000);
   EXPECT_EQ(schemaOf("workers")["oneOf"][1]["required"], json({"min", "max"}));
   EXPECT_EQ(schemaOf("roles.worker")["$ref"], "#/properties/workers");
+  EXPECT_EQ(schemaOf("image")["$ref"], "#/properties/program/properties/image");
+  EXPECT_EQ(schemaOf("checkpoint_pvc_name")["$ref"],
+            "#/properties/checkpoint/oneOf/1/properties/claim");
+  EXPECT_EQ(schemaOf("script")["type"], "string");
   EXPECT_EQ(schemaOf("processes")["default"], "auto");
   EXPECT_EQ(json::parse(schema.dump()), schema);
 }
@@ -68,6 +73,16 @@ TEST(SchemaTest, PatternsAgreeWithTheLoader) {
   const std::regex label{std::string(kLabelKeyPattern)};
   for (const std::string text : {"a", "a.b/c-d_e", "A9", "-a", "a-", "", "a b", "a=b", "/a"}) {
     EXPECT_EQ(std::regex_search(text, label), labelKeyProblem(text).empty()) << text;
+  }
+  const std::regex volume(schemaOf("volumes.path")["pattern"].get<std::string>());
+  for (const std::string text :
+       {"/a", "a/b", ".", "", "..", "a/../b", "../a", "a..b", "..a", "a:b"}) {
+    EXPECT_EQ(std::regex_search(text, volume), isVolumePath(text)) << text;
+  }
+  const std::regex claim(schemaOf("volumes.claim")["pattern"].get<std::string>());
+  for (const std::string text : {"a", "a.b", "a..b", "1a", "-a", "A", "a_b"}) {
+    const std::string job = "program: {command: [a]}\nvolumes: [{path: /a, claim: " + text + "}]\n";
+    EXPECT_EQ(std::regex_search(text, claim), loadJobText("", job, {}).ok()) << text;
   }
   const std::regex time(schemaOf("deadline")["oneOf"][1]["pattern"].get<std::string>());
   for (const std::string text :

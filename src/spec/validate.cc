@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "spec/fields.h"
 #include "spec/scalar.h"
 
 namespace dure {
@@ -28,6 +29,7 @@ class Validator {
     program();
     native();
     volumes();
+    checkpoint();
     rest();
   }
 
@@ -229,6 +231,7 @@ class Validator {
   void volumes() {
     if (!sound({"volumes"})) return;
     std::set<std::string> paths;
+    if (!job_.checkpoint.claim.empty()) paths.insert(job_.checkpoint.path);
     for (std::size_t i = 0; i < job_.volumes.size(); ++i) {
       const Volume& volume = job_.volumes[i];
       const std::string here = fmt::format("volumes[{}]", i);
@@ -238,6 +241,32 @@ class Validator {
         report(here + ".path", fmt::format("{} is the path of another volume, too", volume.path));
       }
     }
+  }
+
+  void checkpoint() {
+    if (!sound({"checkpoint"})) return;
+    const Checkpoint& checkpoint = job_.checkpoint;
+    if (!checkpoint.claim.empty() && checkpoint.path.empty()) {
+      reportMissing("checkpoint.path", "is missing; it says where the claim is mounted");
+    } else if (!checkpoint.claim.empty() && !isVolumePath(checkpoint.path)) {
+      report("checkpoint.path", "a claim is mounted there, so it must be without '..' and ':'");
+    }
+    if (!sound({"render"})) return;
+    const Render& render = job_.render;
+    if (render.inspector && render.deploy) {
+      report("render.inspector",
+             "cannot be had together with deploy: the volume mounts read-write on one node only; "
+             "look at it when the training is over");
+    }
+    const auto needsClaim = [&](bool given, const std::string& field) {
+      if (given && checkpoint.claim.empty()) {
+        report("render." + field,
+               "needs checkpoint.claim (checkpoint_pvc_name), the claim it is for");
+      }
+    };
+    needsClaim(render.claim, "claim");
+    needsClaim(render.inspector, "inspector");
+    if (render.size == 0) report("render.size", "must be above 0");
   }
 
   void rest() {

@@ -1,0 +1,162 @@
+#include "backend/kubernetes/manifest_parts.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+std::string volumeName(std::size_t index) { return fmt::format("volume-{}", index); }
+
+bool hasVolume(const Volume& volume, bool chief) {
+  return chief || volume.tasks == VolumeTasks::kAll;
+}
+
+const char* operatorName(LabelTest test) {
+  switch (test) {
+    case LabelTest::kIn:
+      return "In";
+    case LabelTest::kNotIn:
+      return "NotIn";
+    case LabelTest::kExists:
+      return "Exists";
+    case LabelTest::kDoesNotExist:
+      return "DoesNotExist";
+    case LabelTest::kGt:
+      return "Gt";
+    case LabelTest::kLt:
+      return "Lt";
+  }
+  return "";
+}
+
+json tolerationOf(const Toleration& toleration) {
+  json out = {{"operator", toleration.op == TolerationTest::kEqual ? "Equal" : "Exists"}};
+  if (!toleration.key.empty()) out["key"] = toleration.key;
+  if (toleration.op == TolerationTest::kEqual) out["value"] = toleration.value;
+  if (!toleration.effect.empty()) out["effect"] = toleration.effect;
+  return out;
+}
+
+}  // namespace
+
+std::string literalText(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (text[i] == '$' && (next == '$' || next == '(')) out += '$';
+  }
+  return out;
+}
+
+json wordsOf(const std::vector<std::string>& command) {
+  json words = json::array();
+  for (const std::string& word : command) words.push_back(literalText(word));
+  return words;
+}
+
+json variablesOf(const Environment& env) {
+  json variables = json::array();
+  for (const auto& [name, value] : env) {
+    variables.push_back({{"name", name}, {"value", literalText(value)}});
+  }
+  return variables;
+}
+
+json podSecurity(const Job& job) {
+  const int user = job.program.user;
+  if (user == 0) return {{"runAsUser", 0}};
+  return {{"runAsNonRoot", true},
+          {"runAsUser", user},
+          {"runAsGroup", user},
+          {"fsGroup", user},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+}
+
+json containerSecurity(const Job& job) {
+  if (job.program.user == 0) return json::object();
+  return {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}};
+}
+
+json volumesOf(const Job& job, bool chief) {
+  json out = json::array();
+  const std::vector<Volume> volumes = allVolumes(job);
+  for (std::size_t i = 0; i < volumes.size(); ++i) {
+    const Volume& volume = volumes[i];
+    if (!hasVolume(volume, chief)) continue;
+    json entry = {{"name", volumeName(i)}};
+    if (volume.claim.empty()) {
+      entry["hostPath"] = {{"path", volume.host}};
+    } else {
+      entry["persistentVolumeClaim"] = {{"claimName", volume.claim}};
+    }
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+json mountsOf(const Job& job, const std::string& workdir, bool chief) {
+  json out = json::array();
+  const std::vector<Volume> volumes = allVolumes(job);
+  for (std::size_t i = 0; i < volumes.size(); ++i) {
+    const Volume& volume = volumes[i];
+    if (!hasVolume(volume, chief)) continue;
+    const std::filesystem::path path = std::filesystem::path(workdir) / volume.path;
+    json entry = {{"name", volumeName(i)}, {"mountPath", path.lexically_normal().string()}};
+    if (volume.read_only) entry["readOnly"] = true;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+json resourcesOf(const Job& job, int gpus) {
+  json out = json::object();
+  if (job.resources.cpus > 0) {
+    const auto thousandths = static_cast<std::int64_t>(std::ceil(job.resources.cpus * 1000));
+    out["requests"]["cpu"] = thousandths % 1000 == 0 ? std::to_string(thousandths / 1000)
+                                                     : fmt::format("{}m", thousandths);
+  }
+  if (job.resources.memory > 0) out["requests"]["memory"] = formatBytes(job.resources.memory);
+  // Of an extended resource, the limit is the request.
+  if (gpus > 0) out["limits"][job.nodes.gpu] = std::to_string(gpus);
+  return out;
+}
+
+json schedulingOf(const Job& job) {
+  json out = json::object();
+  if (!job.nodes.selector.empty()) out["nodeSelector"] = job.nodes.selector;
+  json rules = json::array();
+  for (const NodeRule& rule : job.nodes.affinity) {
+    json entry = {{"key", rule.key}, {"operator", operatorName(rule.op)}};
+    if (!rule.values.empty()) entry["values"] = rule.values;
+    rules.push_back(std::move(entry));
+  }
+  if (!rules.empty()) {
+    out["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+        {"nodeSelectorTerms", json::array({{{"matchExpressions", std::move(rules)}}})}};
+  }
+  for (const Toleration& toleration : job.nodes.tolerations) {
+    out["tolerations"].push_back(tolerationOf(toleration));
+  }
+  return out;
+}
+
+json claimOf(const std::string& name, const std::string& access_mode, std::int64_t size,
+             const std::string& storage_class) {
+  json spec = {{"accessModes", {access_mode}},
+               {"resources", {{"requests", {{"storage", formatBytes(size)}}}}}};
+  if (!storage_class.empty()) spec["storageClassName"] = storage_class;
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata", {{"name", name}}},
+          {"spec", std::move(spec)}};
+}
+
+}  // namespace dure

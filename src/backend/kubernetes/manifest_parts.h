@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/environment.h"
+#include "spec/job.h"
+
+// The pieces that every pod of a job is made of, whoever creates it. All of them are pure.
+namespace dure {
+
+// In words and variables of a container Kubernetes replaces $(NAME) and $$; what this returns comes
+// out as `text`.
+std::string literalText(std::string_view text);
+nlohmann::json wordsOf(const std::vector<std::string>& command);  // "command" of a container
+nlohmann::json variablesOf(const Environment& env);               // "env" of a container
+
+// As Kubernetes' "restricted" pod security asks for; a job that runs as root has nothing but that.
+nlohmann::json podSecurity(const Job& job);        // "securityContext" of a pod
+nlohmann::json containerSecurity(const Job& job);  // and of its containers
+
+// The job's volumes as one of its tasks has them: the chief, or another one. Relative paths begin
+// at `workdir`.
+nlohmann::json volumesOf(const Job& job, bool chief);  // "volumes" of a pod
+nlohmann::json mountsOf(const Job& job, const std::string& workdir, bool chief);  // "volumeMounts"
+
+// "resources" of a container: what the job asks for one task, and so many GPUs.
+nlohmann::json resourcesOf(const Job& job, int gpus);
+
+// Where pods may be placed: the fields of a pod's "spec" that say so, as far as the job does.
+nlohmann::json schedulingOf(const Job& job);
+
+// A PersistentVolumeClaim with `size` bytes.
+nlohmann::json claimOf(const std::string& name, const std::string& access_mode, std::int64_t size,
+                       const std::string& storage_class);
+
+}  // namespace dure

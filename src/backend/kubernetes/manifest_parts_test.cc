@@ -1,0 +1,96 @@
+#include "backend/kubernetes/manifest_parts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+TEST(ManifestPartsTest, WordsComeOutAsTheyWent) {
+  // What Kubernetes makes of a text: $$ is $, $(NAME) a variable, any other $ itself.
+  const auto read = [](const std::string& text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      EXPECT_FALSE(text[i] == '$' && text.substr(i + 1, 1) == "(") << text;
+      if (text[i] == '$' && text.substr(i + 1, 1) == "$") ++i;
+      out += text[i];
+    }
+    return out;
+  };
+  for (const std::string text : {"a", "$A", "$(A)", "$$", "$$(A)", "$$$", "${A}", "$", "a$", "$ (",
+                                 "kill $$; echo $(date) $?"}) {
+    EXPECT_EQ(read(literalText(text)), text);
+  }
+  EXPECT_EQ(literalText("echo $A"), "echo $A");
+  EXPECT_EQ(wordsOf({"sh", "-c", "$(A)"}), json({"sh", "-c", "$$(A)"}));
+  const json variables = {{{"name", "A"}, {"value", "1"}}, {{"name", "B"}, {"value", "$$(A)"}}};
+  EXPECT_EQ(variablesOf({{"A", "1"}, {"B", "$(A)"}}), variables);
+}
+
+TEST(ManifestPartsTest, ProgramsAreRestrictedUnlessTheyAreRoot) {
+  Job job;
+  EXPECT_EQ(podSecurity(job), json::parse(R"({"runAsNonRoot": true, "runAsUser": 1000,
+      "runAsGroup": 1000, "fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}})"));
+  EXPECT_EQ(containerSecurity(job), json::parse(R"({"allowPrivilegeEscalation": false,
+      "capabilities": {"drop": ["ALL"]}})"));
+  job.program.user = 0;
+  EXPECT_EQ(podSecurity(job), json::parse(R"({"runAsUser": 0})"));
+  EXPECT_TRUE(containerSecurity(job).empty());
+}
+
+TEST(ManifestPartsTest, VolumesOfTheChiefAreNotTheOthers) {
+  Job job;
+  job.volumes = {{.path = "/data", .host = "/srv", .read_only = true},
+                 {.path = "out", .claim = "models", .tasks = VolumeTasks::kChief}};
+  job.checkpoint = {.path = "/ckpt", .claim = "ckpt"};
+  EXPECT_EQ(volumesOf(job, false),
+            json::parse(R"([{"name": "volume-0", "hostPath": {"path": "/srv"}}])"));
+  EXPECT_EQ(mountsOf(job, "/work", false), json::parse(R"([{"name": "volume-0",
+      "mountPath": "/data", "readOnly": true}])"));
+  EXPECT_EQ(volumesOf(job, true), json::parse(R"([
+      {"name": "volume-0", "hostPath": {"path": "/srv"}},
+      {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
+      {"name": "volume-2", "persistentVolumeClaim": {"claimName": "ckpt"}}])"));
+  EXPECT_EQ(mountsOf(job, "/work", true)[1]["mountPath"], "/work/out");
+  EXPECT_EQ(mountsOf(job, "/work", true)[2]["mountPath"], "/ckpt");
+}
+
+TEST(ManifestPartsTest, ResourcesAreQuantities) {
+  Job job;
+  EXPECT_TRUE(resourcesOf(job, 0).empty());
+  job.resources = {.cpus = 0.5, .memory = std::int64_t{2} << 30};
+  job.nodes.gpu = "amd.com/gpu";
+  EXPECT_EQ(resourcesOf(job, 3), json::parse(R"({"requests": {"cpu": "500m", "memory": "2Gi"},
+      "limits": {"amd.com/gpu": "3"}})"));
+  job.resources = {.cpus = 2};
+  EXPECT_EQ(resourcesOf(job, 0), json::parse(R"({"requests": {"cpu": "2"}})"));
+}
+
+TEST(ManifestPartsTest, PlacesPodsAsTheJobSays) {
+  Job job;
+  EXPECT_TRUE(schedulingOf(job).empty());
+  job.nodes.selector = {{"disk", "ssd"}};
+  job.nodes.affinity = {{.key = "a", .op = LabelTest::kGt, .values = {"5"}},
+                        {.key = "b", .op = LabelTest::kExists}};
+  job.nodes.tolerations = {{.op = TolerationTest::kExists},
+                           {.key = "k", .value = "v", .effect = "NoExecute"}};
+  EXPECT_EQ(schedulingOf(job), json::parse(R"({
+      "nodeSelector": {"disk": "ssd"},
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [
+          {"key": "a", "operator": "Gt", "values": ["5"]}, {"key": "b", "operator": "Exists"}]}]}}},
+      "tolerations": [{"operator": "Exists"},
+        {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute"}]})"));
+}
+
+TEST(ManifestPartsTest, ClaimsHaveASizeAndAWayOfAccess) {
+  EXPECT_EQ(claimOf("c", "ReadWriteOnce", std::int64_t{1} << 30, "fast"), json::parse(R"({
+      "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"},
+      "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
+               "resources": {"requests": {"storage": "1Gi"}}}})"));
+}
+
+}  // namespace
+}  // namespace dure

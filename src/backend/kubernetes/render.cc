@@ -1,0 +1,253 @@
+#include "backend/kubernetes/render.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "backend/kubernetes/manifest_parts.h"
+#include "backend/kubernetes/names.h"
+#include "launch/environment.h"
+#include "launch/roster.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDefaultPort = 29500;
+constexpr const char* kApplication = "app.kubernetes.io/name";
+constexpr const char* kComponent = "app.kubernetes.io/component";
+// Tells these pods from those of `dure run`, which may have the same job and task.
+constexpr const char* kRendered = "rendered";
+// Each task has a directory of its own in it, which it may write to.
+constexpr const char* kDirectory = "/dure";
+constexpr const char* kInspectorImage = "busybox:1.36";
+
+json labelsFor(const Job& job, const std::string& component) {
+  return {{kApplication, job.name},
+          {kComponent, component},
+          {labels::kJob, job.name},
+          {labels::kPart, kRendered}};
+}
+
+json labelsFor(const Job& job, const Task& task) {
+  json all = labelsFor(job, roleName(task.role));
+  all[labels::kTask] = task.name();
+  return all;
+}
+
+// Of the task's Job and Service, and the host name of its pod.
+std::string objectName(const Job& job, const Task& task) {
+  return fmt::format("{}-{}", job.name, task.name());
+}
+
+std::string settingsName(const Job& job) { return job.name + "-job"; }
+
+void addUnlessEmpty(json& object, const char* key, json value) {
+  if (!value.empty()) object[key] = std::move(value);
+}
+
+Error refusal(const std::string& reason) { return Error(Code::kInvalid, reason); }
+
+bool isRelative(const Volume& volume) { return !volume.path.starts_with('/'); }
+
+// Why the tasks of this job cannot be rendered.
+Status checkTasks(const Job& job) {
+  constexpr const char* kInstead = "use dure run --on kubernetes";
+  if (job.strategy == Strategy::kMpi || job.strategy == Strategy::kHorovod) {
+    return refusal(
+        fmt::format("strategy: {} jobs start their processes through Dure's agent, which "
+                    "plain manifests do not have; {}",
+                    strategyName(job.strategy), kInstead));
+  }
+  if (job.gpus > 0) {
+    return refusal(
+        fmt::format("gpus: the split into workers follows from what is free in the "
+                    "cluster; give workers and resources.gpus, or {}",
+                    kInstead));
+  }
+  const Roster roster = makeRoster(job, job.workers.max);
+  const auto many = std::find_if(roster.tasks.begin(), roster.tasks.end(),
+                                 [](const Task& task) { return task.processes > 1; });
+  if (many != roster.tasks.end()) {
+    return refusal(
+        fmt::format("processes: {} has {}, and a rendered pod starts one; give processes: "
+                    "1, a command that starts the others (torchrun), or {}",
+                    many->name(), many->processes, kInstead));
+  }
+  const bool native = job.strategy == Strategy::kNative;
+  if (job.program.image.empty() && !native) {
+    return refusal("program.image: is missing; a pod needs an image that has the program");
+  }
+  const std::vector<Volume> volumes = allVolumes(job);
+  const auto relative = std::find_if(volumes.begin(), volumes.end(), isRelative);
+  if (relative != volumes.end() && !native) {
+    return refusal(
+        fmt::format("volumes: the path {} is relative, but where the image starts its "
+                    "programs is not known here; give an absolute path",
+                    relative->path));
+  }
+  return {};
+}
+
+// What each rank is told: as everywhere, but its peers are found at their services.
+Site siteFor(const Job& job, const Roster& roster, const Task& task) {
+  Site site;
+  for (const Task& member : roster.tasks) {
+    site.tasks[member.name()] = {.address = objectName(job, member),
+                                 .port = job.port != 0 ? job.port : kDefaultPort};
+  }
+  site.directory = kDirectory;
+  site.trainer = "dure-trainer";
+  site.root = job.program.user == 0;
+  // A program starts where its image says. The trainer starts where it may write.
+  if (job.strategy == Strategy::kNative) site.workdir = site.taskDirectory(task.name());
+  return site;
+}
+
+json podFor(const Job& job, const Roster& roster, const Task& task,
+            const std::string& trainer_image) {
+  const bool native = job.strategy == Strategy::kNative;
+  const bool chief = &task == &roster.tasks.front();
+  const Site site = siteFor(job, roster, task);
+  const std::string own = site.taskDirectory(task.name());
+  Environment env = environmentOf(job, roster, site, task, 0, 1);
+  // Whoever has no entry in the image's list of users has / for a home, and may not write there.
+  if (job.program.user != 0) env.try_emplace("HOME", own);
+
+  json mounts = mountsOf(job, site.workdir, chief);
+  json volumes = volumesOf(job, chief);
+  const auto mount = [&](const char* name, const std::string& path, json volume) {
+    mounts.push_back({{"name", name}, {"mountPath", path}});
+    volume["name"] = name;
+    volumes.push_back(std::move(volume));
+  };
+  mount("task", own, {{"emptyDir", json::object()}});
+  // What containers get by themselves is too small for data loaders.
+  mount("shm", "/dev/shm", {{"emptyDir", {{"medium", "Memory"}}}});
+  if (native) {
+    mount("job", own + "/job.yaml", {{"configMap", {{"name", settingsName(job)}}}});
+    mounts.back()["subPath"] = "job.yaml";
+  }
+
+  json container = {{"name", task.name()},
+                    {"image", job.program.image.empty() ? trainer_image : job.program.image},
+                    {"command", wordsOf(commandOf(job, site))},
+                    {"env", variablesOf(env)},
+                    {"ports", {{{"containerPort", site.tasks.at(task.name()).port}}}},
+                    {"volumeMounts", std::move(mounts)}};
+  addUnlessEmpty(container, "resources", resourcesOf(job, task.gpus));
+  addUnlessEmpty(container, "securityContext", containerSecurity(job));
+  if (!job.program.pull.empty()) container["imagePullPolicy"] = job.program.pull;
+  if (native) container["workingDir"] = site.workdir;
+
+  json spec = schedulingOf(job);
+  // Its own name leads a program to its own pod, without the way through the service.
+  spec["hostname"] = objectName(job, task);
+  // A failed pod stays, and its log with it; the next one may go to another node.
+  spec["restartPolicy"] = "Never";
+  spec["automountServiceAccountToken"] = false;
+  spec["enableServiceLinks"] = false;
+  spec["terminationGracePeriodSeconds"] = job.timeouts.stop.count() / 1000;
+  spec["securityContext"] = podSecurity(job);
+  spec["containers"] = json::array({std::move(container)});
+  spec["volumes"] = std::move(volumes);
+  return spec;
+}
+
+// An address that stays when the pod is replaced.
+json serviceFor(const Job& job, const Task& task) {
+  const json selector = {
+      {labels::kJob, job.name}, {labels::kPart, kRendered}, {labels::kTask, task.name()}};
+  const int port = job.port != 0 ? job.port : kDefaultPort;
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", {{"name", objectName(job, task)}, {"labels", labelsFor(job, task)}}},
+          {"spec", {{"selector", selector}, {"ports", {{{"name", "ranks"}, {"port", port}}}}}}};
+}
+
+// Seconds, rounded up.
+std::int64_t seconds(Duration duration) { return (duration.count() + 999) / 1000; }
+
+json jobFor(const Job& job, const Task& task, json pod) {
+  const json all = labelsFor(job, task);
+  json spec = {{"completions", 1},
+               {"parallelism", 1},
+               {"backoffLimit", job.restarts.limit},
+               {"template", {{"metadata", {{"labels", all}}}, {"spec", std::move(pod)}}}};
+  if (job.deadline.count() > 0) spec["activeDeadlineSeconds"] = seconds(job.deadline);
+  if (job.ttl.count() > 0) spec["ttlSecondsAfterFinished"] = seconds(job.ttl);
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata", {{"name", objectName(job, task)}, {"labels", all}}},
+          {"spec", std::move(spec)}};
+}
+
+// The job as the trainer reads it, without what its pods are made of.
+json settingsFor(const Job& job, const Roster& roster) {
+  Job inside = job;
+  inside.program = {};
+  inside.volumes.clear();
+  inside.nodes = {};
+  inside.checkpoint.claim.clear();
+  inside.render = {};
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", {{"name", settingsName(job)}, {"labels", labelsFor(job, "job")}}},
+          {"data", filesOf(inside, roster, roster.tasks.front())}};
+}
+
+// Sees what the chief saw, and waits for somebody to look.
+json inspectorFor(const Job& job) {
+  const bool own = !job.program.image.empty();
+  json container = {{"name", "inspector"},
+                    {"image", own ? job.program.image : kInspectorImage},
+                    {"command", {"tail", "-f", "/dev/null"}},
+                    {"volumeMounts", mountsOf(job, "/", true)}};
+  addUnlessEmpty(container, "securityContext", containerSecurity(job));
+  if (!job.program.pull.empty()) container["imagePullPolicy"] = job.program.pull;
+  json spec = schedulingOf(job);
+  spec["restartPolicy"] = "Always";
+  spec["automountServiceAccountToken"] = false;
+  spec["enableServiceLinks"] = false;
+  spec["terminationGracePeriodSeconds"] = 0;
+  spec["securityContext"] = podSecurity(job);
+  spec["containers"] = json::array({std::move(container)});
+  spec["volumes"] = volumesOf(job, true);
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Pod"},
+      {"metadata", {{"name", job.name + "-inspector"}, {"labels", labelsFor(job, "inspector")}}},
+      {"spec", std::move(spec)}};
+}
+
+}  // namespace
+
+Result<std::vector<json>> renderJob(const Job& job, const std::string& trainer_image) {
+  const Render& wanted = job.render;
+  if (!wanted.deploy && !wanted.claim && !wanted.inspector) {
+    return refusal(
+        "render: deploy, claim and inspector are all false, so there is nothing to print");
+  }
+  std::vector<json> objects;
+  if (wanted.claim) {
+    objects.push_back(
+        claimOf(job.checkpoint.claim, "ReadWriteOnce", wanted.size, wanted.storage_class));
+    objects.back()["metadata"]["labels"] = labelsFor(job, "checkpoint");
+  }
+  if (wanted.inspector) objects.push_back(inspectorFor(job));
+  if (!wanted.deploy) return objects;
+
+  if (auto possible = checkTasks(job); !possible) return std::move(possible).error();
+  const Roster roster = makeRoster(job, job.workers.max);
+  if (job.strategy == Strategy::kNative) objects.push_back(settingsFor(job, roster));
+  // Names first: a program that starts finds those of all the others.
+  for (const Task& task : roster.tasks) objects.push_back(serviceFor(job, task));
+  for (const Task& task : roster.tasks) {
+    objects.push_back(jobFor(job, task, podFor(job, roster, task, trainer_image)));
+  }
+  return objects;
+}
+
+}  // namespace dure
