@@ -5,8 +5,12 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
+
+#include "net/tls.h"
 
 namespace dure {
 namespace {
@@ -26,12 +30,45 @@ std::string addressText(const asio::generic::stream_protocol::endpoint& endpoint
 
 }  // namespace
 
+// The lower end is the connection's own socket, which knows how to close.
+struct Connection::Tls {
+  std::shared_ptr<asio::ssl::context> context;
+  TlsSide side;
+  asio::ssl::stream<Socket&> stream;
+};
+
+Connection::Connection(Socket socket) : socket_(std::move(socket)) {}
+
+Connection::~Connection() = default;
+
+void Connection::encrypt(const std::string& secret, TlsSide side) {
+  auto context = tlsWithSecret(secret);
+  asio::ssl::stream<Socket&> stream(socket_, *context);
+  tls_.reset(new Tls{std::move(context), side, std::move(stream)});
+}
+
 void Connection::start(Handlers handlers) {
   handlers_ = std::move(handlers);
   boost::system::error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   incoming_.resize(kReadSize);
+  if (tls_) return shakeHands();
+  ready_ = true;
   read();
+}
+
+void Connection::shakeHands() {
+  const auto side = tls_->side == TlsSide::kClient ? asio::ssl::stream_base::client
+                                                   : asio::ssl::stream_base::server;
+  tls_->stream.async_handshake(side,
+                               [self = shared_from_this()](const boost::system::error_code& error) {
+                                 if (self->closed_) return;
+                                 if (error)
+                                   return self->fail("no agreement on a key: " + error.message());
+                                 self->ready_ = true;
+                                 if (!self->outgoing_.empty()) self->write();
+                                 self->read();
+                               });
 }
 
 std::string Connection::localAddress() const {
@@ -47,24 +84,33 @@ std::string Connection::peerAddress() const {
 }
 
 void Connection::read() {
-  socket_.async_read_some(
-      asio::buffer(incoming_),
-      [self = shared_from_this()](const boost::system::error_code& error, std::size_t size) {
-        if (self->closed_) return;
-        if (error == asio::error::eof) return self->fail("the connection was closed");
-        if (error) return self->fail(error.message());
-        self->reader_.feed(std::string_view(self->incoming_).substr(0, size));
-        while (!self->closed_) {
-          const auto frame = self->reader_.next();
-          if (!frame) return self->fail(frame.error().message());
-          if (!*frame) break;
-          if (self->finishing_ || !self->handlers_.frame) continue;
-          ++self->handling_;
-          self->handlers_.frame(**frame);
-          --self->handling_;
-        }
-        if (!self->closed_) self->read();
-      });
+  const auto took = [self = shared_from_this()](const boost::system::error_code& error,
+                                                std::size_t size) { self->took(error, size); };
+  if (tls_) {
+    tls_->stream.async_read_some(asio::buffer(incoming_), took);
+  } else {
+    socket_.async_read_some(asio::buffer(incoming_), took);
+  }
+}
+
+void Connection::took(const boost::system::error_code& error, std::size_t size) {
+  if (closed_) return;
+  // Encrypted, the end is not said goodbye to: what matters is said in frames.
+  if (error == asio::error::eof || error == asio::ssl::error::stream_truncated) {
+    return fail("the connection was closed");
+  }
+  if (error) return fail(error.message());
+  reader_.feed(std::string_view(incoming_).substr(0, size));
+  while (!closed_) {
+    const auto frame = reader_.next();
+    if (!frame) return fail(frame.error().message());
+    if (!*frame) break;
+    if (finishing_ || !handlers_.frame) continue;
+    ++handling_;
+    handlers_.frame(**frame);
+    --handling_;
+  }
+  if (!closed_) read();
 }
 
 void Connection::send(std::uint8_t type, std::string_view payload) {
@@ -74,32 +120,38 @@ void Connection::send(std::uint8_t type, std::string_view payload) {
   }
   appendFrame(outgoing_.back(), type, payload);
   queued_ += payload.size() + kFrameHeader;
-  if (writing_.empty()) write();
+  if (writing_.empty() && ready_) write();
 }
 
 void Connection::write() {
   writing_ = std::move(outgoing_.front());
   outgoing_.pop_front();
-  asio::async_write(
-      socket_, asio::buffer(writing_),
-      [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
-        if (self->closed_) return;
-        if (error) return self->fail(error.message());
-        const bool was_high = self->queued_ > kHighWater / 2;
-        self->queued_ -= self->writing_.size();
-        self->writing_.clear();
-        if (!self->outgoing_.empty()) {
-          self->write();
-        } else if (self->finishing_) {
-          return self->endSending();
-        }
-        if (self->finishing_) return;
-        const bool is_low = self->queued_ <= kHighWater / 2;
-        if (!was_high || !is_low || !self->handlers_.drained) return;
-        ++self->handling_;
-        self->handlers_.drained();
-        --self->handling_;
-      });
+  const auto gave = [self = shared_from_this()](const boost::system::error_code& error,
+                                                std::size_t) { self->gave(error); };
+  if (tls_) {
+    asio::async_write(tls_->stream, asio::buffer(writing_), gave);
+  } else {
+    asio::async_write(socket_, asio::buffer(writing_), gave);
+  }
+}
+
+void Connection::gave(const boost::system::error_code& error) {
+  if (closed_) return;
+  if (error) return fail(error.message());
+  const bool was_high = queued_ > kHighWater / 2;
+  queued_ -= writing_.size();
+  writing_.clear();
+  if (!outgoing_.empty()) {
+    write();
+  } else if (finishing_) {
+    return endSending();
+  }
+  if (finishing_) return;
+  const bool is_low = queued_ <= kHighWater / 2;
+  if (!was_high || !is_low || !handlers_.drained) return;
+  ++handling_;
+  handlers_.drained();
+  --handling_;
 }
 
 void Connection::fail(const std::string& why) {

@@ -10,6 +10,7 @@
 
 #include "net/asio.h"
 #include "net/frame.h"
+#include "net/tls_side.h"
 
 namespace dure {
 
@@ -28,7 +29,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::function<void()> drained;
   };
 
-  explicit Connection(Socket socket) : socket_(std::move(socket)) {}
+  explicit Connection(Socket socket);
+  ~Connection();
+
+  // Before start(): everything is encrypted with a key that both ends know, and the connection
+  // fails if the peer does not.
+  void encrypt(const std::string& secret, TlsSide side);
 
   void start(Handlers handlers);
   void send(std::uint8_t type, std::string_view payload);
@@ -49,19 +55,25 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
 
  private:
+  struct Tls;
+  void shakeHands();
   void read();
+  void took(const boost::system::error_code& error, std::size_t size);
   void write();
+  void gave(const boost::system::error_code& error);
   void endSending();
   void fail(const std::string& why);
 
   Socket socket_;
+  std::unique_ptr<Tls> tls_;
   Handlers handlers_;
   FrameReader reader_;
   std::string incoming_;
   std::deque<std::string> outgoing_;
   std::string writing_;
   std::size_t queued_ = 0;
-  int handling_ = 0;  // handlers that are running
+  int handling_ = 0;    // handlers that are running
+  bool ready_ = false;  // hands are shaken, if they are to be
   bool closed_ = false;
   bool finishing_ = false;
 };

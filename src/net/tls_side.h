@@ -1,0 +1,7 @@
+#pragma once
+
+namespace dure {
+
+enum class TlsSide { kClient, kServer };
+
+}  // namespace dure
