@@ -1,23 +1,65 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/process.h"
 #include "launch/agent.h"
+#include "launch/file_stream.h"
+
+namespace {
+
+constexpr const char* kAbout =
+    "dure-agent: the first process of every task; started by dure, not by hand\n"
+    "  dure-agent rsh TASK COMMAND…   run a command in another task of the gang\n"
+    "  dure-agent install PATH        put a copy of this program there\n"
+    "  dure-agent send PATH           write a file or a directory to standard output\n"
+    "  dure-agent wait                do nothing until told to end\n"
+    "  dure-agent --version\n";
+
+int fail(const dure::Error& error) {
+  std::cerr << "dure-agent: " << error.message() << "\n";
+  return 3;
+}
+
+// Into an image that has nothing to copy with.
+int install(const std::string& path) {
+  const auto self = dure::readFile("/proc/self/exe", std::size_t{1} << 30);
+  if (!self) return fail(self.error());
+  const auto made = dure::makeDirectories(std::filesystem::path(path).parent_path());
+  if (!made) return fail(made.error());
+  const auto written = dure::replaceFile(path, *self, 0755);
+  return written ? 0 : fail(written.error());
+}
+
+int send(const std::string& path) {
+  const auto sent = dure::sendFiles(
+      path, [](std::string_view bytes) { return dure::writeAll(STDOUT_FILENO, bytes); });
+  return sent ? 0 : fail(sent.error());
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && arguments[0] == "rsh") {
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  if (command == "rsh") {
     return dure::runRemoteShell({arguments.begin() + 1, arguments.end()}, std::cerr);
   }
+  if (command == "install" && arguments.size() == 2) return install(arguments[1]);
+  if (command == "send" && arguments.size() == 2) return send(arguments[1]);
+  if (command == "wait" && arguments.size() == 1) return pause();
+  if (command == "--version") {
+    std::cout << "dure-agent " DURE_VERSION "\n";
+    return 0;
+  }
   if (!arguments.empty()) {
-    const bool version = arguments[0] == "--version";
-    (version ? std::cout : std::cerr)
-        << (version ? "dure-agent " DURE_VERSION "\n"
-                    : "dure-agent: the first process of every task; started by dure, not by hand\n"
-                      "  dure-agent rsh TASK COMMAND…   run a command in another task of the gang\n"
-                      "  dure-agent --version\n");
-    return version ? 0 : 2;
+    std::cerr << kAbout;
+    return 2;
   }
   const auto options = dure::agentOptionsFrom(dure::currentEnvironment());
   if (!options) {

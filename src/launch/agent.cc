@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <ostream>
@@ -15,7 +14,9 @@
 #include <fmt/core.h>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "launch/folder.h"
 
 namespace dure {
 namespace {
@@ -47,6 +48,11 @@ bool isEnding(RunningProgram& program) {
   const std::size_t end = tail.find_last_not_of('\n');
   const std::size_t line = end == std::string::npos ? end : tail.rfind('\n', end);
   return line != std::string::npos && tail[line + 1] != ' ';
+}
+
+// As a shell tells it: also how a container ends that a signal ended.
+int shellCode(const ExitStatus& status) {
+  return status.signal != 0 ? 128 + status.signal : status.code;
 }
 
 }  // namespace
@@ -100,18 +106,19 @@ int Agent::run(std::ostream& errors) {
   if (getppid() != parent) return 3;
   loop_.run();
   if (!complaint_.empty()) errors << "dure-agent: " << options_.task << ": " << complaint_ << "\n";
-  return exit_code_;
+  return exit_code_ == 0 && options_.contained ? program_code_ : exit_code_;
 }
 
 Status Agent::connect() {
   const std::size_t colon = options_.coordinator.rfind(':');
   try {
-    asio::ip::tcp::resolver resolver(loop_);
-    const auto addresses = resolver.resolve(options_.coordinator.substr(0, colon),
-                                            options_.coordinator.substr(colon + 1));
+    // A number: a static program in a foreign image cannot look up names.
+    const auto address = asio::ip::make_address(options_.coordinator.substr(0, colon));
+    const auto port = std::strtoul(options_.coordinator.c_str() + colon + 1, nullptr, 10);
     asio::ip::tcp::socket socket(loop_);
-    asio::connect(socket, addresses);
+    socket.connect(asio::ip::tcp::endpoint(address, static_cast<unsigned short>(port)));
     coordinator_ = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+    if (options_.encrypted) coordinator_->encrypt(options_.secret, TlsSide::kClient);
   } catch (const boost::system::system_error& error) {
     return Error(Code::kUnavailable, "connect to the coordinator at " + options_.coordinator +
                                          ": " + error.code().message());
@@ -141,6 +148,7 @@ void Agent::waitForSignals() {
 }
 
 void Agent::receive(const Frame& frame) {
+  heard_ = std::chrono::steady_clock::now();
   const auto broken = [&] { lostCoordinator("the coordinator sent what is no message"); };
   switch (static_cast<MessageType>(frame.type)) {
     case MessageType::kWelcome: {
@@ -149,6 +157,10 @@ void Agent::receive(const Frame& frame) {
       welcome_ = *welcome;
       return beat();
     }
+    case MessageType::kAlive:
+      return;
+    case MessageType::kFolder:
+      return takeFolder(frame.payload);
     case MessageType::kRefused: {
       const auto refused = decode<Refused>(frame.payload);
       return lostCoordinator("refused: " + (refused ? refused->reason : "no reason given"));
@@ -195,6 +207,21 @@ void Agent::receive(const Frame& frame) {
     default:
       return broken();
   }
+}
+
+void Agent::takeFolder(std::string_view piece) {
+  folder_ += piece;
+  const auto whole = static_cast<std::size_t>(welcome_.folder_bytes);
+  if (folder_.size() < whole) return;
+  if (folder_.size() > whole || options_.folder.empty() ||
+      sha256Hex(folder_) != welcome_.folder_hash) {
+    return lostCoordinator("the folder of the programs came in damaged");
+  }
+  if (auto unpacked = unpackFolder(folder_, options_.folder); !unpacked) {
+    return lostCoordinator(unpacked.error().message());
+  }
+  folder_ = {};
+  coordinator_->send(raw(MessageType::kReady), "");
 }
 
 void Agent::lostCoordinator(const std::string& why) {
@@ -259,8 +286,11 @@ void Agent::startProgram(std::size_t i) {
        .env = environmentFor(start_.processes[i].env),
        .workdir = start_.workdir,
        .metrics = fmt::format("{}/metrics-{}", options_.directory, i)},
-      {.output = [print = chunk(MessageType::kOutput)](bool,
-                                                       std::string_view lines) { print(lines); },
+      {.output =
+           [this, i, send = chunk(MessageType::kOutput)](bool, std::string_view lines) {
+             if (options_.contained) return print(start_.processes[i].label, lines);
+             send(lines);
+           },
        .metrics = chunk(MessageType::kMetric),
        .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
        .read = [this] { settle(); }});
@@ -269,6 +299,8 @@ void Agent::startProgram(std::size_t i) {
     return;
   }
   programs_[i].reported = true;
+  program_code_ = 127;
+  if (options_.contained) print(start_.processes[i].label, program.error().message() + "\n");
   send(MessageType::kExited, Exited{.process = static_cast<int>(i),
                                     .status = {.code = 127},
                                     .at_ms = wallClock(),
@@ -330,6 +362,7 @@ void Agent::report() {
     Ranked& ranked = programs_[i];
     if (ranked.reported || !ranked.program || !ranked.program->settled()) continue;
     ranked.reported = true;
+    if (!ranked.asked && program_code_ == 0) program_code_ = shellCode(*ranked.program->status());
     send(MessageType::kExited, Exited{.process = static_cast<int>(i),
                                       .status = *ranked.program->status(),
                                       .at_ms = ranked.ended_ms,
@@ -403,7 +436,26 @@ void Agent::finish() {
   clients_.clear();
 }
 
+void Agent::print(const std::string& label, std::string_view lines) {
+  printed_.clear();
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n') + 1, lines.size());
+    const std::string_view line = lines.substr(0, end == 0 ? lines.size() : end);
+    printed_ += label;
+    printed_ += line;
+    lines.remove_prefix(line.size());
+  }
+  if (!printed_.empty() && printed_.back() != '\n') printed_ += '\n';
+  // If it cannot be written there is nobody to tell.
+  static_cast<void>(writeAll(STDOUT_FILENO, printed_));
+}
+
 void Agent::beat() {
+  const milliseconds lease(welcome_.lease_ms);
+  if (lease.count() > 0 && std::chrono::steady_clock::now() - heard_ > lease) {
+    return lostCoordinator(
+        fmt::format("nothing was heard of the coordinator for {}", describeDuration(lease)));
+  }
   Beat message;
   for (const Ranked& ranked : programs_) {
     message.silent_ms.push_back(ranked.program ? ranked.program->silent().count() : 0);

@@ -26,7 +26,8 @@ class Agent {
  public:
   explicit Agent(AgentOptions options);
   ~Agent();
-  // The exit code: 0 after an orderly end, 3 if it could not join or lost the coordinator.
+  // The exit code: 0 after an orderly end (in a container that of the programs), 3 if it could not
+  // join or lost the coordinator.
   int run(std::ostream& errors);
 
  private:
@@ -46,6 +47,7 @@ class Agent {
   void receive(const Frame& frame);
   void lostCoordinator(const std::string& why);
 
+  void takeFolder(std::string_view piece);
   void startPrograms(const Start& start);
   void startProgram(std::size_t process);
   void allStarted();
@@ -64,6 +66,7 @@ class Agent {
   void killAll();
   void finish();
   void beat();
+  void print(const std::string& label, std::string_view lines);
   std::vector<std::string> environmentFor(const std::map<std::string, std::string>& extra) const;
   template <typename Message>
   void send(MessageType type, const Message& message) {
@@ -85,6 +88,8 @@ class Agent {
   asio::local::stream_protocol::acceptor clients_listener_{loop_};
   std::vector<std::string> inherited_;
   Welcome welcome_;
+  std::chrono::steady_clock::time_point heard_;  // of the coordinator
+  std::string folder_;                           // as far as it has come
   Start start_;
 
   struct Ranked {
@@ -103,6 +108,8 @@ class Agent {
   bool killing_ = false;
   bool finished_ = false;
   int exit_code_ = 0;
+  int program_code_ = 0;  // of the first program that failed
+  std::string printed_;   // kept for its capacity
   std::string complaint_;
 };
 

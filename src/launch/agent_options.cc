@@ -16,6 +16,8 @@ void eachVariable(Options& options, Visit visit) {
   visit("DIRECTORY", options.directory);
 }
 
+constexpr const char* kYes = "1";
+
 }  // namespace
 
 std::vector<std::string> toEnvironment(const AgentOptions& options) {
@@ -25,6 +27,12 @@ std::vector<std::string> toEnvironment(const AgentOptions& options) {
   });
   environment.push_back(std::string(kAgentPrefix) +
                         "GENERATION=" + std::to_string(options.generation));
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) environment.push_back(std::string(kAgentPrefix) + name + "=" + value);
+  };
+  add("ENCRYPTED", options.encrypted ? kYes : "");
+  add("CONTAINED", options.contained ? kYes : "");
+  add("FOLDER", options.folder);
   return environment;
 }
 
@@ -47,6 +55,9 @@ Result<AgentOptions> agentOptionsFrom(const std::vector<std::string>& environmen
   if (!missing.empty()) {
     return Error(Code::kInvalid, missing + " is not set; agents are started by dure, not by hand");
   }
+  options.encrypted = variables[std::string(kAgentPrefix) + "ENCRYPTED"] == kYes;
+  options.contained = variables[std::string(kAgentPrefix) + "CONTAINED"] == kYes;
+  options.folder = variables[std::string(kAgentPrefix) + "FOLDER"];
   const auto [end, error] =
       std::from_chars(generation.data(), generation.data() + generation.size(), options.generation);
   if (error != std::errc() || end != generation.data() + generation.size()) {

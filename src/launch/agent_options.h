@@ -15,7 +15,12 @@ struct AgentOptions {
   std::string run;
   std::string task;
   int generation = 0;
-  std::string directory;  // the task's own
+  std::string directory;   // the task's own
+  bool encrypted = false;  // the connection to the coordinator
+  // The agent is the first process of a container: it prints what its programs print, instead of
+  // telling the coordinator, and ends with their exit code.
+  bool contained = false;
+  std::string folder;  // where what the coordinator sends for the programs goes; empty: nowhere
 };
 // Held by the agent of a task as long as it lives: there is never a second one.
 inline std::string agentLock(const std::string& directory) { return directory + "/agent.lock"; }

@@ -18,6 +18,7 @@ struct TaskSpec {
   int generation = 0;
   std::string coordinator;  // "address:port"
   std::string secret;
+  bool encrypted = false;  // what agent and coordinator say to each other
 };
 
 // Where tasks run. Called from the coordinator's thread only.
@@ -25,17 +26,33 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Called from the loop.
+  struct Handlers {
+    // There is a place for every task of the generation.
+    std::function<void(const Layout&)> placed;
+    // There is none yet, and why; asked again and again until there is.
+    std::function<void(const std::string& why)> waits;
+    // The task cannot be started, and why; `for_good` if another try would not help.
+    std::function<void(const std::string& task, const std::string& why, bool for_good)> refused;
+    // The task is being taken away by the place itself: a node is lost or emptied.
+    std::function<void(const std::string& task, const std::string& why)> taken;
+    // Nothing of a started task is left: neither its agent nor any process below it.
+    std::function<void(const std::string& task)> gone;
+  };
+  // Before anything else.
+  virtual void listen(Handlers handlers) = 0;
+
   // What the environment of the ranks will be made of. Nothing starts. Invalid if the job cannot
   // run here as it is written.
   virtual Result<Site> survey(const Job& job) = 0;
-  // Asks for the task to run and returns before it does. Starting a task of this generation that
-  // already exists is a success, so that a retry after a lost reply is safe.
+  // Looks for places for a gang with at most so many workers: all of it or nothing.
+  virtual void place(int generation, int workers) = 0;
+  // Asks for the task to run and returns before it does. All tasks of a generation that was placed
+  // are asked for at once. Starting one that already exists is a success, so that a retry after a
+  // lost reply is safe.
   virtual Status start(const TaskSpec& task) = 0;
   // Makes an end of whatever is left of the task, without asking it. Success also if it is gone.
   virtual void kill(const std::string& task) = 0;
-  // Tells, from the loop, that nothing of a started task is left: neither its agent nor any
-  // process below it.
-  virtual void onGone(std::function<void(const std::string& task)> tell) = 0;
 };
 
 }  // namespace dure

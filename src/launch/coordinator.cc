@@ -16,8 +16,15 @@ using tcp = asio::ip::tcp;
 constexpr auto kTick = std::chrono::milliseconds(100);
 // Until an agent has proved who it is.
 constexpr std::size_t kGreetingLimit = 8u << 10u;
+// The folder goes in pieces of this size.
+constexpr std::size_t kFolderPiece = 256u << 10u;
 // Strangers that say nothing are not kept for longer.
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
+
+// What stands before the lines of a process where several print to one place.
+std::string labelOf(const Task& task, int process) {
+  return task.processes > 1 ? fmt::format("[{}] ", task.first_rank + process) : "";
+}
 
 }  // namespace
 
@@ -27,6 +34,10 @@ struct Coordinator::Agent {
   std::unique_ptr<asio::steady_timer> patience;
   std::string task;  // empty until greeted
   int generation = 0;
+  std::string host;
+  int pid = 0;
+  std::size_t folder_sent = 0;
+  bool joined = false;
   bool finished = false;
   bool gone = false;  // says the backend; what it sent is still being read
 
@@ -56,28 +67,37 @@ Coordinator::~Coordinator() {
 Status Coordinator::start(std::function<void(Outcome, const std::string&)> finished) {
   finished_ = std::move(finished);
   try {
-    const tcp::endpoint endpoint(asio::ip::make_address(options_.site.address), 0);
+    const tcp::endpoint endpoint(asio::ip::make_address(options_.site.listen), 0);
     acceptor_.open(endpoint.protocol());
     acceptor_.bind(endpoint);
     acceptor_.listen();
   } catch (const boost::system::system_error& error) {
     return Error(Code::kUnavailable,
-                 "listen on " + options_.site.address + ": " + error.code().message());
+                 "listen on " + options_.site.listen + ": " + error.code().message());
   }
   if (options_.site.store_port != 0) {
     auto server = HttpServer::listen(
-        loop_, options_.site.address, options_.site.store_port, [this](const HttpRequest& request) {
+        loop_, options_.site.listen, options_.site.store_port, [this](const HttpRequest& request) {
           auto reply = store_.handle(request.method, request.path, request.body);
           return HttpReply{.status = reply.status, .body = std::move(reply.body)};
         });
     if (!server) return std::move(server).error();
     store_server_ = *std::move(server);
   }
-  backend_.onGone([this](const std::string& task) { gone(task); });
+  backend_.listen(
+      {.placed = [this](const Layout& layout) { see(GangPlaced{layout}); },
+       .waits = [this](const std::string& why) { see(GangWaits{why}); },
+       .refused =
+           [this](const std::string& task, const std::string& why, bool for_good) {
+             see(TaskRefused{.task = task, .why = why, .for_good = for_good});
+           },
+       .taken = [this](const std::string& task,
+                       const std::string& why) { see(TaskLost{.task = task, .why = why}); },
+       .gone = [this](const std::string& task) { gone(task); }});
   accept();
   tick();
   for (Action& action : gang_.begin(clock_.now())) pending_.push_back(std::move(action));
-  see(Tick{});
+  work();
   return {};
 }
 
@@ -112,6 +132,8 @@ void Coordinator::accept() {
 void Coordinator::listenTo(tcp::socket socket) {
   auto agent = std::make_shared<Agent>();
   agent->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+  if (options_.site.lease.count() > 0)
+    agent->connection->encrypt(options_.secret, TlsSide::kServer);
   agent->connection->setLimit(kGreetingLimit);
   agent->patience = std::make_unique<asio::steady_timer>(loop_, kGreetingPatience);
   agent->patience->async_wait(
@@ -124,7 +146,7 @@ void Coordinator::listenTo(tcp::socket socket) {
             agent->task.empty() ? greet(agent, frame) : receive(*agent, frame);
           },
       .closed = [this, agent](const std::string& why) { disconnected(*agent, why); },
-      .drained = nullptr,
+      .drained = [this, agent] { sendFolder(*agent); },
   });
 }
 
@@ -151,10 +173,32 @@ void Coordinator::greet(const std::shared_ptr<Agent>& agent, const Frame& frame)
   agent->patience->cancel();
   agent->task = hello->task;
   agent->generation = hello->generation;
+  agent->host = hello->host;
+  agent->pid = hello->pid;
   agent->connection->setLimit(kMaxFrame);
   agents_[agent->task] = agent;
-  agent->send(MessageType::kWelcome, Welcome{.stop_ms = options_.job.timeouts.stop.count()});
-  see(TaskJoined{.task = hello->task, .host = hello->host, .pid = hello->pid});
+  agent->send(MessageType::kWelcome,
+              Welcome{.stop_ms = options_.job.timeouts.stop.count(),
+                      .lease_ms = options_.site.lease.count(),
+                      .folder_bytes = static_cast<std::int64_t>(options_.folder.size()),
+                      .folder_hash = options_.folder_hash});
+  if (options_.folder.empty()) return joined(*agent);
+  sendFolder(*agent);
+}
+
+void Coordinator::sendFolder(Agent& agent) {
+  if (agent.task.empty()) return;
+  const std::string_view folder = options_.folder;
+  while (agent.folder_sent < folder.size() && agent.connection->queued() < Connection::kHighWater) {
+    const std::string_view piece = folder.substr(agent.folder_sent, kFolderPiece);
+    agent.connection->send(raw(MessageType::kFolder), piece);
+    agent.folder_sent += piece.size();
+  }
+}
+
+void Coordinator::joined(Agent& agent) {
+  if (std::exchange(agent.joined, true) || !gang_.expects(agent.task, agent.generation)) return;
+  see(TaskJoined{.task = agent.task, .host = agent.host, .pid = agent.pid});
 }
 
 void Coordinator::receive(Agent& agent, const Frame& frame) {
@@ -180,6 +224,8 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
       if (!kept) see(PlaceFailed{kept.error().message()});
       return;
     }
+    case MessageType::kReady:
+      return joined(agent);
     case MessageType::kLoaded:
       return loaded(agent.task);
     case MessageType::kExited: {
@@ -191,6 +237,7 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
     case MessageType::kBeat: {
       const auto beat = decode<Beat>(frame.payload);
       if (!beat) return lie("a broken message");
+      if (options_.site.lease.count() > 0) agent.connection->send(raw(MessageType::kAlive), "");
       return see(TaskBeat{.task = agent.task, .silent_ms = beat->silent_ms});
     }
     case MessageType::kFinished:
@@ -288,9 +335,23 @@ void Coordinator::gone(const std::string& task) {
 // that were decided before.
 void Coordinator::see(const Seen& seen) {
   for (Action& action : gang_.handle(seen, clock_.now())) pending_.push_back(std::move(action));
+  work();
+}
+
+// Goes on until everything is done or the journal has to be waited for.
+void Coordinator::work() {
   if (performing_) return;
   performing_ = true;
-  while (!pending_.empty()) {
+  while (!pending_.empty() && !writing_) {
+    std::vector<Entry> entries;
+    while (!pending_.empty() && std::holds_alternative<Write>(pending_.front())) {
+      entries.push_back(std::get<Write>(std::move(pending_.front())).entry);
+      pending_.pop_front();
+    }
+    if (!entries.empty()) {
+      performWrites(std::move(entries));
+      continue;
+    }
     const Action action = std::move(pending_.front());
     pending_.pop_front();
     perform(action);
@@ -299,7 +360,9 @@ void Coordinator::see(const Seen& seen) {
 }
 
 void Coordinator::perform(const Action& action) {
-  if (const auto* write = std::get_if<Write>(&action)) return performWrite(*write);
+  if (const auto* place = std::get_if<PlaceGang>(&action)) {
+    return backend_.place(place->generation, place->workers);
+  }
   if (const auto* start = std::get_if<StartTask>(&action)) return performStart(*start);
   if (std::holds_alternative<Release>(action)) return performRelease();
   if (const auto* stop = std::get_if<StopTask>(&action)) return performStop(*stop);
@@ -313,26 +376,35 @@ void Coordinator::perform(const Action& action) {
   if (finished_) std::exchange(finished_, nullptr)(finish.outcome, finish.reason);
 }
 
-void Coordinator::performWrite(const Write& action) {
-  if (!broken_) {
-    if (auto written = journal_.append(action.entry); !written) {
-      broken_ = true;
-      // Nothing that was decided on the strength of this entry may happen any more.
-      std::erase_if(pending_, [](const Action& a) {
-        return std::holds_alternative<StartTask>(a) || std::holds_alternative<Release>(a);
-      });
-      see(PlaceFailed{written.error().message()});
-    }
+void Coordinator::performWrites(std::vector<Entry> entries) {
+  if (broken_) return written(entries, {});
+  writing_ = true;
+  journal_.append(entries, [this, entries](const Status& status) { written(entries, status); });
+}
+
+void Coordinator::written(const std::vector<Entry>& entries, const Status& status) {
+  writing_ = false;
+  for (Observer* observer : observers_) {
+    for (const Entry& entry : entries) observer->entry(entry);
   }
-  for (Observer* observer : observers_) observer->entry(action.entry);
+  if (!status && !broken_) {
+    broken_ = true;
+    // Nothing that was decided on the strength of these entries may happen any more.
+    std::erase_if(pending_, [](const Action& a) {
+      return std::holds_alternative<StartTask>(a) || std::holds_alternative<Release>(a);
+    });
+    see(PlaceFailed{status.error().message()});
+  }
+  work();
 }
 
 void Coordinator::performStart(const StartTask& action) {
   const TaskSpec task{.run = options_.run,
                       .task = action.task,
                       .generation = gang_.generation(),
-                      .coordinator = fmt::format("{}:{}", options_.site.address, port()),
-                      .secret = options_.secret};
+                      .coordinator = fmt::format("{}:{}", options_.site.listen, port()),
+                      .secret = options_.secret,
+                      .encrypted = options_.site.lease.count() > 0};
   if (auto started = backend_.start(task); !started) {
     see(TaskRefused{.task = action.task, .why = started.error().message()});
   }
@@ -358,7 +430,8 @@ void Coordinator::performRelease() {
       start.processes.push_back({.argv = commandOf(options_.job, options_.site),
                                  .env = environmentOf(options_.job, roster, options_.site, task,
                                                       process, gang_.generation()),
-                                 .delay_ms = first ? 0 : headStart(options_.job).count()});
+                                 .delay_ms = first ? 0 : headStart(options_.job).count(),
+                                 .label = labelOf(task, process)});
     }
     waiting_.emplace_back(task.name(), std::move(start));
   }
@@ -399,8 +472,11 @@ void Coordinator::loaded(const std::string& task) {
 void Coordinator::performStop(const StopTask& action) {
   waiting_.clear();
   const auto agent = agents_.find(action.task);
-  // Without a connection there is nobody to ask.
-  if (agent == agents_.end()) return backend_.kill(action.task);
+  if (agent == agents_.end()) {
+    // Without a connection there is nobody to ask, unless it has left in good order.
+    if (!gang_.hasFinished(action.task)) backend_.kill(action.task);
+    return;
+  }
   agent->second->send(MessageType::kStop, Stop{action.grace.count()});
 }
 

@@ -41,6 +41,9 @@ class Coordinator {
     Job job;
     Site site;
     RunState before;
+    // What programs are to find in their directory, as packFolder() makes it; empty: nothing.
+    std::string folder;
+    std::string folder_hash;
   };
 
   Coordinator(asio::io_context& loop, const Clock& clock, Backend& backend, Journal& journal,
@@ -68,9 +71,13 @@ class Coordinator {
   void disconnected(Agent& agent, const std::string& why);
   void gone(const std::string& task);
   void refuse(Agent& agent, const std::string& why);
+  void sendFolder(Agent& agent);
+  void joined(Agent& agent);
   void see(const Seen& seen);
+  void work();
   void perform(const Action& action);
-  void performWrite(const Write& action);
+  void performWrites(std::vector<Entry> entries);
+  void written(const std::vector<Entry>& entries, const Status& status);
   void performStart(const StartTask& action);
   void performRelease();
   void releaseSome();
@@ -97,7 +104,8 @@ class Coordinator {
   std::unique_ptr<HttpServer> store_server_;
   std::deque<Action> pending_;
   bool performing_ = false;
-  bool broken_ = false;  // the journal cannot be written
+  bool writing_ = false;  // what is pending waits for the journal
+  bool broken_ = false;   // the journal cannot be written
   std::function<void(Outcome, const std::string&)> finished_;
 };
 

@@ -25,22 +25,28 @@ class FakeBackend : public Backend {
     return {};
   }
   void kill(const std::string& task) override { killed.push_back(task); }
-  void onGone(std::function<void(const std::string&)> tell) override { gone = std::move(tell); }
+  void listen(Handlers given) override { handlers = std::move(given); }
+  void place(int, int workers) override { handlers.placed(Layout{workers}); }
+  void gone(const std::string& task) const { handlers.gone(task); }
 
   std::set<std::string> refusal;
   std::vector<TaskSpec> started;
   std::vector<std::string> killed;
-  std::function<void(const std::string&)> gone;
+  Handlers handlers;
 };
 
 class FakeJournal : public Journal {
  public:
-  Status append(const Entry& entry) override {
-    if (full) return Error(Code::kIo, "write the journal: No space left on device");
-    kinds.push_back(entryKindName(entry.kind));
-    return {};
+  void append(const std::vector<Entry>& entries,
+              std::function<void(const Status&)> written) override {
+    if (full) return written(Error(Code::kIo, "write the journal: No space left on device"));
+    for (const Entry& entry : entries) kinds.push_back(entryKindName(entry.kind));
+    if (!slow) return written({});
+    waiting = std::move(written);
   }
   bool full = false;
+  bool slow = false;  // somebody else says when it is written
+  std::function<void(const Status&)> waiting;
   std::vector<std::string> kinds;
 };
 
@@ -65,12 +71,17 @@ class FakeObserver : public Observer {
 // The other end of the wire, by hand.
 class TestAgent {
  public:
-  TestAgent(asio::io_context& loop, int port) {
+  TestAgent(asio::io_context& loop, int port, const std::string& key = "") {
     asio::ip::tcp::socket socket(loop);
     socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<unsigned short>(port)});
     connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+    if (!key.empty()) connection->encrypt(key, TlsSide::kClient);
     connection->start({.frame =
                            [this](const Frame& frame) {
+                             if (frame.type == raw(MessageType::kFolder)) {
+                               folder += frame.payload;
+                               return;
+                             }
                              types.push_back(static_cast<MessageType>(frame.type));
                              last = std::string(frame.payload);
                            },
@@ -93,6 +104,7 @@ class TestAgent {
   std::shared_ptr<Connection> connection;
   std::vector<MessageType> types;
   std::string last;
+  std::string folder;
   bool closed = false;
 };
 
@@ -105,13 +117,21 @@ class CoordinatorTest : public testing::Test {
     job.workers = {workers, workers};
     Site site;
     site.address = "127.0.0.1";
+    site.listen = site.address;
+    site.lease = lease;
     site.cores = cores;
     for (const Task& task : makeRoster(job, workers).tasks) {
       site.tasks[task.name()] = {"127.0.0.1", 1};
     }
-    coordinator = std::make_unique<Coordinator>(
-        loop, clock, backend, journal, std::vector<Observer*>{&observer},
-        Coordinator::Options{.run = "job.1", .secret = "secret", .job = job, .site = site});
+    coordinator = std::make_unique<Coordinator>(loop, clock, backend, journal,
+                                                std::vector<Observer*>{&observer},
+                                                Coordinator::Options{.run = "job.1",
+                                                                     .secret = "secret",
+                                                                     .job = job,
+                                                                     .site = site,
+                                                                     .before = {},
+                                                                     .folder = folder,
+                                                                     .folder_hash = ""});
     ASSERT_TRUE(coordinator->start([this](Outcome o, const std::string& why) {
       outcome = o;
       reason = why;
@@ -144,7 +164,62 @@ class CoordinatorTest : public testing::Test {
   std::unique_ptr<Coordinator> coordinator;
   std::optional<Outcome> outcome;
   std::string reason;
+  Duration lease{0};
+  std::string folder;
 };
+
+TEST_F(CoordinatorTest, NothingStartsBeforeTheJournalHasIt) {
+  journal.slow = true;
+  start(1);
+  EXPECT_TRUE(backend.started.empty());
+  ASSERT_TRUE(journal.waiting);
+  std::exchange(journal.waiting, nullptr)({});
+  EXPECT_EQ(backend.started.size(), 1U);
+}
+
+TEST_F(CoordinatorTest, WhatWaitsForTheJournalIsWrittenTogether) {
+  start(2);
+  journal.slow = true;
+  TestAgent first(loop, coordinator->port()), second(loop, coordinator->port());
+  first.hello("worker-0");
+  until([&] { return journal.waiting != nullptr; });
+  second.hello("worker-1");
+  until([&] { return coordinator->gang().phase() == Gang::Phase::kRunning; });
+  EXPECT_FALSE(got(first, MessageType::kStart)) << "that it runs is not written yet";
+  journal.slow = false;
+  std::exchange(journal.waiting, nullptr)({});
+  EXPECT_THAT(journal.kinds, ElementsAre("starting", "joined", "joined", "running"));
+  until([&] { return got(first, MessageType::kStart) && got(second, MessageType::kStart); });
+}
+
+TEST_F(CoordinatorTest, TheFolderComesBeforeTheAgentCounts) {
+  folder = std::string(3u << 20u, 'x');
+  start(1);
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return agent.folder.size() == folder.size(); });
+  EXPECT_EQ(agent.folder, folder);
+  EXPECT_EQ(coordinator->gang().phase(), Gang::Phase::kStarting);
+  agent.connection->send(raw(MessageType::kReady), "");
+  until([&] { return got(agent, MessageType::kStart); });
+}
+
+TEST_F(CoordinatorTest, WithALeaseBeatsAreAnsweredAndEverythingIsEncrypted) {
+  lease = Duration(5'000);
+  start(1);
+  TestAgent plain(loop, coordinator->port());
+  plain.hello("worker-0");
+  until([&] { return plain.closed; });
+  TestAgent stranger(loop, coordinator->port(), "another secret");
+  stranger.hello("worker-0");
+  until([&] { return stranger.closed; });
+  EXPECT_TRUE(stranger.types.empty());
+  TestAgent agent(loop, coordinator->port(), "secret");
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStart); });
+  agent.send(MessageType::kBeat, Beat{});
+  until([&] { return got(agent, MessageType::kAlive); });
+}
 
 TEST_F(CoordinatorTest, RunsAGangToItsEnd) {
   start(2);

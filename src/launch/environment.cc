@@ -19,6 +19,7 @@ struct Place {
   int local_world;
   int group;   // the task's number
   int groups;  // of tasks
+  int slots;   // processes in this task, whoever starts them
 };
 
 Place placeOf(const Roster& roster, const Task& task, int process) {
@@ -30,7 +31,8 @@ Place placeOf(const Roster& roster, const Task& task, int process) {
           .local_rank = process,
           .local_world = task.processes,
           .group = static_cast<int>(number),
-          .groups = static_cast<int>(roster.tasks.size())};
+          .groups = static_cast<int>(roster.tasks.size()),
+          .slots = task.slots};
 }
 
 std::string text(int number) { return std::to_string(number); }
@@ -107,7 +109,7 @@ void addTorch(Environment& env, const Job& job, const Roster& roster, const Site
   env["NCCL_ASYNC_ERROR_HANDLING"] = "1";
 
   env["PET_NNODES"] = text(place.groups);
-  env["PET_NPROC_PER_NODE"] = text(roster.per_task);
+  env["PET_NPROC_PER_NODE"] = text(place.slots);
   env["PET_NODE_RANK"] = text(place.group);
   env["PET_MASTER_ADDR"] = master.address;
   env["PET_MASTER_PORT"] = text(master.port);
@@ -216,7 +218,7 @@ Environment environmentOf(const Job& job, const Roster& roster, const Site& site
 
 std::vector<std::string> commandOf(const Job& job, const Site& site) {
   if (job.strategy == Strategy::kNative) {
-    return {(std::filesystem::path(site.agent).parent_path() / "dure-trainer").string()};
+    return {site.trainer};
   }
   std::vector<std::string> command = job.program.command;
   if (usesMpi(job) && !isOneOf(command.front(), {"mpirun", "mpiexec", "orterun", "prterun",
@@ -235,7 +237,7 @@ std::map<std::string, std::string> filesOf(const Job& job, const Roster& roster,
   std::string hosts;
   for (const Task& member : roster.tasks) {
     if (member.role != Role::kWorker) continue;
-    hosts += fmt::format("{} slots={}\n", member.name(), roster.per_task);
+    hosts += fmt::format("{} slots={}\n", member.name(), member.slots);
   }
   return {{"hostfile", hosts}};
 }

@@ -88,7 +88,7 @@ Gang::Gang(Job job, const RunState& before)
     : job_(std::move(job)),
       began_(before.created),
       generation_(before.generation),
-      workers_(before.workers > 0 ? before.workers : job_.workers.max),
+      workers_(before.resized > 0 ? before.resized : job_.workers.max),
       failures_(before.failures),
       ever_ran_(before.generation > 0) {}
 
@@ -96,31 +96,35 @@ std::vector<Action> Gang::begin(TimePoint now) {
   now_ = now;
   ticked_ = now;
   if (began_ == TimePoint{}) began_ = now;
-  startGeneration();
+  placeGeneration();
   return std::exchange(actions_, {});
 }
 
 std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
   now_ = now;
   std::visit(
-      Overloaded{[&](const TaskJoined& s) { onJoined(s); },
-                 [&](const ProcessExited& s) { onExited(s); },
-                 [&](const TaskFinished& s) {
-                   const auto member = members_.find(s.task);
-                   if (member != members_.end()) member->second.finished = true;
-                 },
-                 [&](const TaskLost& s) { onLost(s.task, s.why); },
-                 [&](const TaskRefused& s) {
-                   onLost(s.task, s.why);
-                   onGone(s.task);
-                 },
-                 [&](const TaskGone& s) { onGone(s.task); }, [&](const TaskBeat& s) { onBeat(s); },
-                 [&](const StopAsked& s) { onStopAsked(s); },
-                 [&](const PlaceFailed& s) {
-                   if (phase_ == Phase::kFinished) return;
-                   stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
-                 },
-                 [&](const Tick&) { onTick(); }},
+      Overloaded{
+          [&](const GangPlaced& s) {
+            if (phase_ == Phase::kPlacing) startGeneration(s.layout);
+          },
+          [&](const GangWaits& s) {
+            if (phase_ != Phase::kPlacing || s.why == waits_) return;
+            waits_ = s.why;
+            write({.kind = EntryKind::kPending, .reason = s.why});
+          },
+          [&](const TaskJoined& s) { onJoined(s); }, [&](const ProcessExited& s) { onExited(s); },
+          [&](const TaskFinished& s) {
+            const auto member = members_.find(s.task);
+            if (member != members_.end()) member->second.finished = true;
+          },
+          [&](const TaskLost& s) { onLost(s.task, s.why); },
+          [&](const TaskRefused& s) { onRefused(s); }, [&](const TaskGone& s) { onGone(s.task); },
+          [&](const TaskBeat& s) { onBeat(s); }, [&](const StopAsked& s) { onStopAsked(s); },
+          [&](const PlaceFailed& s) {
+            if (phase_ == Phase::kFinished) return;
+            stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
+          },
+          [&](const Tick&) { onTick(); }},
       seen);
   return std::exchange(actions_, {});
 }
@@ -129,6 +133,11 @@ bool Gang::expects(const std::string& task, int generation) const {
   if (phase_ != Phase::kStarting || generation != generation_) return false;
   const auto member = members_.find(task);
   return member != members_.end() && !member->second.joined && !member->second.gone;
+}
+
+bool Gang::hasFinished(const std::string& task) const {
+  const auto member = members_.find(task);
+  return member != members_.end() && member->second.finished;
 }
 
 Gang::Strength Gang::strength() const {
@@ -159,14 +168,22 @@ std::string Gang::whoIs(const Task& task, int process) const {
   return fmt::format("rank {} ({})", task.first_rank + process, task.name());
 }
 
-void Gang::startGeneration() {
+void Gang::placeGeneration() {
   ++generation_;
-  roster_ = makeRoster(job_, workers_);
+  roster_ = {};
   members_.clear();
   verdict_.reset();
   ran_from_.reset();
+  waits_.clear();
+  enter(Phase::kPlacing);
+  actions_.push_back(PlaceGang{.generation = generation_, .workers = workers_});
+}
+
+void Gang::startGeneration(const Layout& layout) {
+  roster_ = makeRoster(job_, layout);
+  place_changes_ = layout.changes;
   enter(Phase::kStarting);
-  write({.kind = EntryKind::kStarting, .workers = workers_});
+  write({.kind = EntryKind::kStarting, .workers = layout.workers});
   for (const Task& task : roster_.tasks) {
     members_[task.name()].heard = now_;
     actions_.push_back(StartTask{task.name()});
@@ -193,7 +210,7 @@ void Gang::onJoined(const TaskJoined& seen) {
   ran_from_ = now_;
   ever_ran_ = true;
   for (auto& [name, m] : members_) m.heard = now_;
-  write({.kind = EntryKind::kRunning, .workers = workers_});
+  write({.kind = EntryKind::kRunning, .workers = roster_.workers});
   actions_.push_back(Release{});
 }
 
@@ -259,6 +276,21 @@ void Gang::onLost(const std::string& name, const std::string& why) {
   }
 }
 
+void Gang::onRefused(const TaskRefused& seen) {
+  const auto member = members_.find(seen.task);
+  if (member == members_.end()) return;
+  // What never could run is a mistake; what has run before may run again.
+  if (seen.for_good && !ever_ran_ && phase_ == Phase::kStarting) {
+    member->second.lost = true;
+    stop({.kind = Verdict::Kind::kFatal,
+          .reason = fmt::format("{} cannot start: {}", seen.task, seen.why)},
+         Duration(0));
+  } else {
+    onLost(seen.task, seen.why);
+  }
+  onGone(seen.task);
+}
+
 void Gang::onGone(const std::string& name) {
   const auto member = members_.find(name);
   if (member == members_.end() || member->second.gone) return;
@@ -292,6 +324,7 @@ void Gang::onStopAsked(const StopAsked& seen) {
     case Phase::kFinished:
       return;
     case Phase::kNew:
+    case Phase::kPlacing:
     case Phase::kWaiting:
       return finish(Outcome::kStopped, seen.why);
     case Phase::kStarting:
@@ -315,7 +348,7 @@ void Gang::onStopAsked(const StopAsked& seen) {
 
 void Gang::stop(Verdict verdict, Duration grace) {
   const bool counted = verdict.kind == Verdict::Kind::kProgram;
-  if (phase_ == Phase::kWaiting || phase_ == Phase::kNew) {
+  if (phase_ == Phase::kWaiting || phase_ == Phase::kPlacing || phase_ == Phase::kNew) {
     verdict_ = std::move(verdict);
     return endGeneration();
   }
@@ -326,7 +359,8 @@ void Gang::stop(Verdict verdict, Duration grace) {
   for (const auto& [name, member] : members_) {
     if (member.gone) continue;
     all_gone = false;
-    actions_.push_back(StopTask{name, grace});
+    // Who has said that nothing is left is about to go by itself.
+    if (!member.finished) actions_.push_back(StopTask{name, grace});
   }
   if (all_gone) endGeneration();
 }
@@ -364,10 +398,11 @@ void Gang::endGeneration() {
       for (const auto& [task, misses] : missed_) {
         if (misses >= kMissesUntilGivenUp) given_up.push_back(task);
       }
+      if (!given_up.empty()) workers_ = std::min(workers_, roster_.workers);
       for (const std::string& task : given_up) {
         if (shrink(task)) continue;
         // It was never there: waiting on would be for ever. Lost ones may come back.
-        if (!ever_ran_) return finish(Outcome::kPlaceFailed, verdict.reason);
+        if (!ever_ran_ && !place_changes_) return finish(Outcome::kPlaceFailed, verdict.reason);
       }
       break;
     }
@@ -408,8 +443,8 @@ void Gang::onTick() {
   }
   ticked_ = now_;
   const bool over = job_.deadline.count() > 0 && since(began_, now_) > job_.deadline;
-  if (over &&
-      (phase_ == Phase::kStarting || phase_ == Phase::kRunning || phase_ == Phase::kWaiting)) {
+  if (over && (phase_ == Phase::kPlacing || phase_ == Phase::kStarting ||
+               phase_ == Phase::kRunning || phase_ == Phase::kWaiting)) {
     return stop(
         {.kind = Verdict::Kind::kDeadline,
          .reason = fmt::format("the deadline of {} has passed", describeDuration(job_.deadline))},
@@ -417,7 +452,7 @@ void Gang::onTick() {
   }
   switch (phase_) {
     case Phase::kWaiting:
-      if (now_ >= next_start_) startGeneration();
+      if (now_ >= next_start_) placeGeneration();
       return;
     case Phase::kStarting:
       if (job_.timeouts.start.count() > 0 && since(since_, now_) > job_.timeouts.start) {
@@ -448,6 +483,7 @@ void Gang::onTick() {
       }
       return;
     case Phase::kNew:
+    case Phase::kPlacing:
     case Phase::kFinished:
       return;
   }

@@ -34,10 +34,18 @@ struct TaskLost {
   std::string task;
   std::string why;
 };
+// The backend has a place for every task of the next generation, or has none yet.
+struct GangPlaced {
+  Layout layout;
+};
+struct GangWaits {
+  std::string why;
+};
 // The backend could not start the task.
 struct TaskRefused {
   std::string task;
   std::string why;
+  bool for_good = false;
 };
 // The backend sees nothing of the task any more.
 struct TaskGone {
@@ -58,12 +66,17 @@ struct PlaceFailed {
 // Time has passed.
 struct Tick {};
 
-using Seen = std::variant<TaskJoined, ProcessExited, TaskFinished, TaskLost, TaskRefused, TaskGone,
-                          TaskBeat, StopAsked, PlaceFailed, Tick>;
+using Seen = std::variant<GangPlaced, GangWaits, TaskJoined, ProcessExited, TaskFinished, TaskLost,
+                          TaskRefused, TaskGone, TaskBeat, StopAsked, PlaceFailed, Tick>;
 
 // ---- what is to be done, in this order
 struct Write {  // into the journal, before anything that follows
   Entry entry;
+};
+// A place is to be found for a gang with at most so many workers.
+struct PlaceGang {
+  int generation = 0;
+  int workers = 0;
 };
 struct StartTask {
   std::string task;
@@ -83,16 +96,16 @@ struct Finish {
   std::string reason;
 };
 
-using Action = std::variant<Write, StartTask, Release, StopTask, KillTask, Finish>;
+using Action = std::variant<Write, PlaceGang, StartTask, Release, StopTask, KillTask, Finish>;
 
 // The decisions about one run: what follows from what is seen. No clock, no network, no files: time
 // comes in, actions come out, so that every rule can be tested as a table.
 //
-// A generation goes starting → running → stopping → gone. Whatever ends it, the whole gang is
-// stopped and seen to be gone before the next one starts.
+// A generation goes placing → starting → running → stopping → gone. Whatever ends it, the whole
+// gang is stopped and seen to be gone before the next one starts.
 class Gang {
  public:
-  enum class Phase { kNew, kStarting, kRunning, kStopping, kWaiting, kFinished };
+  enum class Phase { kNew, kPlacing, kStarting, kRunning, kStopping, kWaiting, kFinished };
 
   // `before` is what earlier coordinators of this run left, or empty.
   Gang(Job job, const RunState& before);
@@ -106,6 +119,8 @@ class Gang {
   const Roster& roster() const { return roster_; }
   // True if an agent of this generation may join as this task now.
   bool expects(const std::string& task, int generation) const;
+  // True if the agent of this task has said that nothing of it is left.
+  bool hasFinished(const std::string& task) const;
   // How many ranks have an agent that joined; with MPI, whose ranks are not ours, how many tasks.
   struct Strength {
     int up = 0;
@@ -134,7 +149,9 @@ class Gang {
     std::pair<int, std::int64_t> cause;
   };
 
-  void startGeneration();
+  void placeGeneration();
+  void startGeneration(const Layout& layout);
+  void onRefused(const TaskRefused& seen);
   void onJoined(const TaskJoined& seen);
   void onExited(const ProcessExited& seen);
   void onLost(const std::string& task, const std::string& why);
@@ -164,7 +181,9 @@ class Gang {
   TimePoint ticked_;
   TimePoint next_start_;
   int generation_ = 0;
-  int workers_;
+  int workers_;        // at most
+  std::string waits_;  // why there is no place, as it was last told
+  bool place_changes_ = false;
   int failures_ = 0;
   bool ever_ran_ = false;
   int quick_ends_ = 0;                 // generations in a row that ended soon after their start

@@ -16,7 +16,8 @@ using testing::IsEmpty;
 // "start worker-0", "release", "stop worker-1 10s", "kill worker-0", "ended: why", "finish failed".
 class Script {
  public:
-  explicit Script(Job job, const RunState& before = {}) : gang(std::move(job), before) {
+  explicit Script(Job job, const RunState& before = {}, bool place = true)
+      : gang(std::move(job), before), has_place(place) {
     add(gang.begin(clock.now()));
   }
 
@@ -43,11 +44,16 @@ class Script {
   FakeClock clock;
   Gang gang;
   std::vector<std::string> words;
+  const bool has_place;  // whenever it is asked for
+  int asked = 0;         // workers, when a place was last asked for
 
  private:
   void add(const std::vector<Action>& actions) {
     for (const Action& action : actions) {
-      if (const auto* a = std::get_if<Write>(&action)) {
+      if (const auto* p = std::get_if<PlaceGang>(&action)) {
+        asked = p->workers;
+        if (has_place) see(GangPlaced{Layout{p->workers}});
+      } else if (const auto* a = std::get_if<Write>(&action)) {
         const Entry& entry = a->entry;
         if (entry.kind == EntryKind::kJoined || entry.kind == EntryKind::kExited) continue;
         words.push_back(entryKindName(entry.kind) + (entry.reason.empty() ? "" : ": ") +
@@ -398,7 +404,7 @@ TEST(Gang, AResumedRunKeepsItsCountsAndTakesTheNextGeneration) {
   RunState before;
   before.generation = 4;
   before.failures = 2;
-  before.workers = 1;
+  before.resized = 1;
   before.created = FakeClock().now();
   Script script(job, before);
   EXPECT_EQ(script.gang.generation(), 5);
@@ -407,6 +413,69 @@ TEST(Gang, AResumedRunKeepsItsCountsAndTakesTheNextGeneration) {
   script.exits("worker-0", 1);
   script.goneAll();
   EXPECT_EQ(script.words.back(), "finish failed");
+}
+
+TEST(Gang, WithoutAPlaceNothingStartsAndTheReasonIsToldOnce) {
+  Script script(plainJob(2), {}, false);
+  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
+  script.see(GangWaits{"waiting for 2 GPUs"});
+  script.see(GangWaits{"waiting for 2 GPUs"});
+  EXPECT_THAT(script.take(), ElementsAre("pending: waiting for 2 GPUs"));
+  script.pass(Duration(3'600'000));
+  EXPECT_THAT(script.take(), IsEmpty()) << "waiting for a place is no failure";
+  script.see(GangPlaced{Layout{2}});
+  EXPECT_THAT(script.take(), ElementsAre("starting", "start worker-0", "start worker-1"));
+}
+
+TEST(Gang, AStopOrTheDeadlineEndsTheWaitingForAPlace) {
+  Script stopped(plainJob(1), {}, false);
+  stopped.see(StopAsked{.why = "asked"});
+  EXPECT_THAT(stopped.take(), ElementsAre("finished: asked", "finish stopped"));
+  Job job = plainJob(1);
+  job.deadline = Duration(1000);
+  Script late(job, {}, false);
+  late.pass(Duration(1001));
+  EXPECT_EQ(late.take().back(), "finish failed");
+}
+
+TEST(Gang, ThePlaceDecidesHowManyWorkersThereAreAndTheNextGenerationAsksForAllAgain) {
+  Job job = plainJob(4);
+  job.workers = {2, 4};
+  Script script(job, {}, false);
+  script.see(GangPlaced{Layout{.workers = 3}});
+  EXPECT_EQ(script.gang.roster().workers, 3);
+  script.joinAll();
+  script.see(TaskLost{"worker-2", "its pod is being deleted"});
+  script.goneAll();
+  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
+  EXPECT_EQ(script.asked, 4);
+}
+
+TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
+  Script script(plainJob(2));
+  script.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
+  script.goneAll();
+  EXPECT_THAT(script.words, testing::Contains(HasSubstr("worker-1 cannot start: image x")));
+  EXPECT_EQ(script.words.back(), "finish place failed");
+  Script again(plainJob(2));
+  again.joinAll();
+  again.see(TaskLost{"worker-0", "gone"});
+  again.goneAll();
+  again.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
+  again.goneAll();
+  EXPECT_NE(again.gang.phase(), Gang::Phase::kFinished);
+}
+
+TEST(Gang, WherePlacesChangeTheGangIsPlacedAnewIfSomebodyDoesNotComeInTime) {
+  Job job = plainJob(2);
+  job.timeouts.start = Duration(1000);
+  Script script(job, {}, false);
+  script.see(GangPlaced{Layout{.workers = 2, .gpus = {}, .changes = true}});
+  script.see(TaskJoined{"worker-0", "host", 7});
+  script.pass(Duration(1001));
+  script.goneAll();
+  script.pass(job.restarts.max_backoff);
+  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
 }
 
 TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {

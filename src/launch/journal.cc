@@ -13,9 +13,10 @@
 namespace dure {
 namespace {
 
-constexpr std::array<std::pair<EntryKind, const char*>, 12> kKinds{
+constexpr std::array<std::pair<EntryKind, const char*>, 13> kKinds{
     {{EntryKind::kCreated, "created"},
      {EntryKind::kResumed, "resumed"},
+     {EntryKind::kPending, "pending"},
      {EntryKind::kStarting, "starting"},
      {EntryKind::kJoined, "joined"},
      {EntryKind::kRunning, "running"},
@@ -108,6 +109,8 @@ std::string describeEntry(const Entry& entry) {
       return "created";
     case EntryKind::kResumed:
       return "taken up again";
+    case EntryKind::kPending:
+      return entry.reason;
     case EntryKind::kStarting:
       return fmt::format("generation {} starts with {} {}", entry.generation, entry.workers,
                          entry.workers == 1 ? "worker" : "workers");
@@ -164,9 +167,13 @@ RunState replay(const std::vector<Entry>& entries) {
         state.reason.clear();
         state.running = false;
         break;
+      case EntryKind::kPending:
+        state.reason = entry.reason;
+        break;
       case EntryKind::kStarting:
         state.generation = entry.generation;
         state.workers = entry.workers;
+        state.reason.clear();
         state.joined = 0;
         state.running = false;
         state.tasks.clear();
@@ -197,6 +204,7 @@ RunState replay(const std::vector<Entry>& entries) {
         break;
       case EntryKind::kResized:
         state.workers = entry.workers;
+        state.resized = entry.workers;
         break;
       case EntryKind::kWaiting:
       case EntryKind::kSilent:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace dure {
 enum class EntryKind {
   kCreated,   // the run exists
   kResumed,   // another coordinator took it up
+  kPending,   // there is no place for the next generation: `reason`
   kStarting,  // a generation is asked for: `workers` of them
   kJoined,    // an agent came: `task`, `rank`, `host`, `pid`
   kRunning,   // the gang is complete and released
@@ -64,15 +66,18 @@ std::string describeEntry(const Entry& entry);
 class Journal {
  public:
   virtual ~Journal() = default;
-  // Returns when the entry would outlive the machine's end. On failure nothing may be done that
-  // the entry announced.
-  virtual Status append(const Entry& entry) = 0;
+  // Calls `written`, before it returns or later from the loop, when the entries would outlive the
+  // machine's end. On failure nothing may be done that they announced. The next call comes after
+  // `written`.
+  virtual void append(const std::vector<Entry>& entries,
+                      std::function<void(const Status&)> written) = 0;
 };
 
 // What the entries of a run add up to: all that a new coordinator, or a person, has to know.
 struct RunState {
   int generation = 0;
   int workers = 0;   // of the last generation
+  int resized = 0;   // to which the gang was made smaller for good; 0: never
   int failures = 0;  // counted against the limit
   int joined = 0;    // tasks of the last generation
   bool running = false;

@@ -6,9 +6,10 @@ namespace dure {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExitStatus, code, signal)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, version, secret, run, generation, task, host, pid)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, heartbeat_ms, stop_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, heartbeat_ms, stop_ms, lease_ms, folder_bytes,
+                                   folder_hash)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Refused, reason)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start::Process, argv, env, delay_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start::Process, argv, env, delay_ms, label)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, workdir, files, env, processes, tell_loaded)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Exited, process, status, at_ms, ran_ms, asked, error, tail)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Beat, silent_ms)

@@ -16,7 +16,7 @@
 namespace dure {
 
 // Raised whenever a message changes its meaning; both ends must have the same.
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 
 enum class MessageType : std::uint8_t {
   // agent to coordinator
@@ -27,11 +27,14 @@ enum class MessageType : std::uint8_t {
   kBeat = 6,
   kFinished = 7,
   kLoaded = 8,
+  kReady = 9,
   // coordinator to agent
   kWelcome = 20,
   kRefused = 21,
   kStart = 22,
   kStop = 23,
+  kAlive = 24,
+  kFolder = 25,
   // a command in another task: client to its agent, agent to coordinator, coordinator to the other
   // agent; then back the same way
   kExec = 40,
@@ -59,6 +62,13 @@ struct Hello {
 struct Welcome {
   int heartbeat_ms = 1000;   // between two beats
   std::int64_t stop_ms = 0;  // from SIGTERM to SIGKILL when the agent itself is told to end
+  // Every beat is answered by kAlive; an agent that hears nothing for so long ends its task, since
+  // by then it is taken for lost. 0: beats are not answered.
+  std::int64_t lease_ms = 0;
+  // The folder that the programs start in follows in kFolder messages, packed, so many bytes of it
+  // with this hash; the agent says kReady when it has it. 0: nothing follows.
+  std::int64_t folder_bytes = 0;
+  std::string folder_hash;
 };
 
 struct Refused {
@@ -71,6 +81,7 @@ struct Start {
     std::vector<std::string> argv;
     std::map<std::string, std::string> env;
     std::int64_t delay_ms = 0;  // before it is started
+    std::string label;          // before each line, where the agent prints what the process does
   };
   std::string workdir;
   std::map<std::string, std::string> files;  // to be written into the task's directory

@@ -60,27 +60,31 @@ bool decidesEnd(const Task& task) {
   return task.processes > 0 && task.role != Role::kPs && task.role != Role::kEvaluator;
 }
 
-Roster makeRoster(const Job& job, int workers) {
+Roster makeRoster(const Job& job, const Layout& layout) {
   Roster roster;
-  roster.workers = workers;
-  roster.per_task = processesPerTask(job);
-  const auto add = [&](Role role, int count, int processes) {
+  roster.workers = layout.workers;
+  const bool mpi = usesMpi(job);
+  const bool alone = job.strategy == Strategy::kTorch && callsTorchrun(job.program.command);
+  const auto add = [&](Role role, int count) {
     for (int index = 0; index < count; ++index) {
-      roster.tasks.push_back({role, index, roster.world, processes});
-      roster.world += processes;
+      Task task{.role = role, .index = index, .first_rank = roster.world};
+      const bool computes = role == Role::kChief || role == Role::kWorker;
+      const bool split = role == Role::kWorker && !layout.gpus.empty();
+      task.gpus = split ? layout.gpus.at(static_cast<std::size_t>(index)) : job.resources.gpus;
+      if (role == Role::kLauncher) task.gpus = 0;
+      if (computes) {
+        task.slots = split && job.processes == 0 ? task.gpus : processesPerTask(job);
+        task.processes = mpi ? 0 : alone ? 1 : task.slots;
+      }
+      roster.tasks.push_back(task);
+      roster.world += task.processes;
     }
   };
-  if (usesMpi(job)) {
-    add(Role::kLauncher, 1, 1);
-    add(Role::kWorker, workers, 0);
-    return roster;
-  }
-  const bool alone = job.strategy == Strategy::kTorch && callsTorchrun(job.program.command);
-  const int started = alone ? 1 : roster.per_task;
-  add(Role::kChief, job.roles.chief, started);
-  add(Role::kWorker, workers, started);
-  add(Role::kPs, job.roles.ps, 1);
-  add(Role::kEvaluator, job.roles.evaluator, 1);
+  if (mpi) add(Role::kLauncher, 1);
+  if (!mpi) add(Role::kChief, job.roles.chief);
+  add(Role::kWorker, layout.workers);
+  if (!mpi) add(Role::kPs, job.roles.ps);
+  if (!mpi) add(Role::kEvaluator, job.roles.evaluator);
   return roster;
 }
 

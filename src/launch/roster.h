@@ -17,6 +17,8 @@ struct Task {
   int index = 0;
   int first_rank = 0;  // of its first process
   int processes = 1;   // 0: it only waits to be asked, as a worker of MPI does
+  int slots = 1;       // processes of the job in it, whoever starts them: mpirun, torchrun, Dure
+  int gpus = 0;
 
   std::string name() const;  // "worker-3"
 };
@@ -24,20 +26,27 @@ struct Task {
 // All tasks of one generation, in the order of their ranks.
 struct Roster {
   std::vector<Task> tasks;
-  int world = 0;     // processes that have a rank
-  int workers = 0;   // tasks of role worker
-  int per_task = 1;  // processes of one worker: for MPI, the slots of a host
+  int world = 0;    // processes that have a rank
+  int workers = 0;  // tasks of role worker
 
   const Task* find(const std::string& name) const;
   // The task that holds the process with this rank.
   const Task* holder(int rank) const;
 };
 
-// Who takes part when the job has this many workers. Ranks go through chief, workers, parameter
+// What is left to the place where the job runs.
+struct Layout {
+  int workers = 1;
+  std::vector<int> gpus;  // of each worker, where the job leaves the split open
+  bool changes = false;   // if somebody does not come, another try may find another place
+};
+
+// Who takes part when the job is laid out so. Ranks go through chief, workers, parameter
 // servers and evaluator in this order. A command that is torchrun gets one process per task, and
 // starts the others itself. With MPI the launcher alone has a process (rank 0 of a world
 // of one, as Dure sees it); the ranks that mpirun starts in the workers are its own business.
-Roster makeRoster(const Job& job, int workers);
+Roster makeRoster(const Job& job, const Layout& layout);
+inline Roster makeRoster(const Job& job, int workers) { return makeRoster(job, Layout{workers}); }
 
 // True if the job goes through mpirun.
 bool usesMpi(const Job& job);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace dure {
 
 // Where one task can be reached by the others.
@@ -18,9 +20,11 @@ struct Endpoint {
 struct Site {
   std::map<std::string, Endpoint> tasks;  // by task name
   std::string address;                    // where tasks reach the coordinator
+  std::string listen;                     // the same as a number, if `address` is a name
   int store_port = 0;                     // of the key-value server that Horovod needs
   std::string interface;                  // that carries the addresses: "lo", "eth0"
   std::string agent;                      // the agent program, as tasks see it
+  std::string trainer;                    // and the one of native jobs
   std::string directory;                  // tasks find their own files in directory/TASK
   std::string workdir;                    // where programs start
   bool one_machine = false;               // tasks share a file system and a host name
@@ -29,6 +33,9 @@ struct Site {
   std::set<std::string> inherited;        // variables that programs get from the outside
   std::map<std::string, std::string>
       gpus;  // per task: the GPUs it may see, where that is ours to say
+  // Agents are reached over a network that may fail and that others share: what they say is
+  // encrypted, and one that has not heard of the coordinator for so long ends. 0: neither.
+  Duration lease{0};
 
   std::string taskDirectory(const std::string& task) const { return directory + "/" + task; }
 };

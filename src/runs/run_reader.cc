@@ -14,16 +14,18 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 // Enough for the last report of every rank.
-constexpr std::size_t kMetricsTail = 256u << 10u;
+constexpr std::ptrdiff_t kLastReports = 2'000;
 
 std::string statusOf(const RunView& run) {
   if (run.state.outcome) return outcomeName(*run.state.outcome);
-  if (!run.coordinator) return "lost";
+  if (!run.in_charge) return "lost";
   if (run.entries.empty()) return "starting";
   for (auto entry = run.entries.rbegin(); entry != run.entries.rend(); ++entry) {
     switch (entry->kind) {
       case EntryKind::kRunning:
         return "running";
+      case EntryKind::kPending:
+        return "pending";
       case EntryKind::kStopping:
         return "stopping";
       case EntryKind::kEnded:
@@ -40,13 +42,11 @@ std::string statusOf(const RunView& run) {
   return "starting";
 }
 
-std::optional<std::int64_t> lastStep(const std::string& path) {
-  const auto text = readFile(path, kNoLimit);
-  if (!text) return std::nullopt;
-  const std::string tail =
-      text->substr(text->size() > kMetricsTail ? text->size() - kMetricsTail : 0);
+}  // namespace
+
+std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports) {
   std::optional<std::int64_t> step;
-  for (const std::string& line : split(tail, '\n')) {
+  for (const std::string& line : reports) {
     const auto report = nlohmann::json::parse(line, nullptr, false);
     if (!report.is_object() || !report.contains("step")) continue;
     if (!report["step"].is_number_integer()) continue;
@@ -56,12 +56,9 @@ std::optional<std::int64_t> lastStep(const std::string& path) {
   return step;
 }
 
-}  // namespace
-
-std::vector<std::pair<std::int64_t, double>> readLosses(const std::string& metrics_path) {
-  const auto text = readFile(metrics_path, kNoLimit);
+std::vector<std::pair<std::int64_t, double>> lossesOf(const std::vector<std::string>& reports) {
   std::map<std::int64_t, double> losses;
-  for (const std::string& line : split(text ? *text : "", '\n')) {
+  for (const std::string& line : reports) {
     const auto report = nlohmann::json::parse(line, nullptr, false);
     if (!report.is_object() || report.value("rank", 0) != 0 || !report.contains("step") ||
         !report.contains("loss")) {
@@ -91,11 +88,26 @@ RunView readRun(const RunStore& store, const RunId& id) {
   run.coordinator = store.coordinator(id);
   Loaded loaded = loadJobFile(run.paths.job(), {});
   if (loaded.ok()) run.job = std::move(loaded.job);
+  run.in_charge = run.coordinator.has_value();
+  run.place = run.paths.directory;
   run.entries = readEntries(run.paths.events());
-  run.state = replay(run.entries);
-  run.step = lastStep(run.paths.metrics());
-  run.status = statusOf(run);
+  conclude(run);
+  if (const auto metrics = readFile(run.paths.metrics(), kNoLimit)) {
+    const std::vector<std::string> reports = split(*metrics, '\n');
+    const auto tail = std::min<std::ptrdiff_t>(kLastReports, std::ssize(reports));
+    run.step = lastStepOf({reports.end() - tail, reports.end()});
+  }
   return run;
+}
+
+void readLosses(RunView& run) {
+  const auto metrics = readFile(run.paths.metrics(), kNoLimit);
+  if (metrics) run.losses = lossesOf(split(*metrics, '\n'));
+}
+
+void conclude(RunView& run) {
+  run.state = replay(run.entries);
+  run.status = statusOf(run);
 }
 
 std::vector<RunView> readRuns(const RunStore& store) {
@@ -118,7 +130,7 @@ nlohmann::json toJson(const RunView& run) {
                          {"joined", run.state.joined},
                          {"created", formatTime(run.state.created)},
                          {"changed", formatTime(run.state.changed)},
-                         {"directory", run.paths.directory}};
+                         {"directory", run.place}};
   if (run.job) json["strategy"] = strategyName(run.job->strategy);
   if (run.coordinator) json["pid"] = *run.coordinator;
   if (run.step) json["step"] = *run.step;

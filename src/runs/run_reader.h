@@ -18,20 +18,31 @@ struct RunView {
   std::optional<Job> job;  // nothing if the record is damaged
   std::vector<Entry> entries;
   RunState state;
-  std::optional<pid_t> coordinator;
-  // "starting", "running", "stopping", "waiting", "succeeded", "failed", "stopped", "place failed",
-  // or "lost": it had not ended and nobody is in charge of it.
+  std::optional<pid_t> coordinator;  // the process of this machine that is in charge
+  bool in_charge = false;            // somebody is
+  std::string place;                 // where the record is, for people
+  // "pending" for a place, "starting", "running", "stopping", "waiting", "succeeded", "failed",
+  // "stopped", "place failed", or "lost": it had not ended and nobody is in charge of it.
   std::string status;
   std::optional<std::int64_t> step;  // the highest that a rank has reported
+  std::string report;                // the last one of the first rank, where it is at hand
+  std::vector<std::pair<std::int64_t, double>> losses;  // see readLosses()
 };
 
 // Reads the record of a run that may be going on. Lines that are not whole are passed over.
 RunView readRun(const RunStore& store, const RunId& id);
 std::vector<RunView> readRuns(const RunStore& store);
 
+// They take a while to read, and are left out otherwise.
+void readLosses(RunView& run);
+
+// What the lines of a journal amount to: fills in the state, and the status.
+void conclude(RunView& run);
+// The highest step among reports of ranks, each a line of JSON.
+std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports);
 // What the first rank reported as "loss", by step; where a restart went over steps again, the last
 // word on each counts.
-std::vector<std::pair<std::int64_t, double>> readLosses(const std::string& metrics_path);
+std::vector<std::pair<std::int64_t, double>> lossesOf(const std::vector<std::string>& reports);
 
 std::vector<Entry> readEntries(const std::string& path);
 nlohmann::json toJson(const RunView& run);

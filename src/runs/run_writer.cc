@@ -23,6 +23,14 @@ Result<std::unique_ptr<RunWriter>> RunWriter::open(const RunPaths& paths, const 
       new RunWriter(paths, clock, *std::move(events), *std::move(metrics)));
 }
 
+void RunWriter::append(const std::vector<Entry>& entries,
+                       std::function<void(const Status&)> written) {
+  for (const Entry& entry : entries) {
+    if (auto status = append(entry); !status) return written(status);
+  }
+  written({});
+}
+
 Status RunWriter::append(const Entry& entry) {
   const auto failed = [](Error error) { return std::move(error).during("write the journal"); };
   if (auto s = events_.append(toJson(entry).dump() + "\n"); !s) return failed(std::move(s).error());

@@ -16,7 +16,9 @@ class RunWriter : public Journal, public Observer {
  public:
   static Result<std::unique_ptr<RunWriter>> open(const RunPaths& paths, const Clock& clock);
 
-  Status append(const Entry& entry) override;
+  void append(const std::vector<Entry>& entries,
+              std::function<void(const Status&)> written) override;
+  Status append(const Entry& entry);
   void entry(const Entry&) override {}
   Status output(int generation, int rank, std::string_view lines) override;
   Status metric(int generation, int rank, std::string_view line) override;

@@ -63,6 +63,7 @@ class World {
   std::string anyTask() {
     if (in_.ConsumeIntegralInRange(0, 15) == 0) return "worker-99";
     const auto& tasks = gang_.roster().tasks;
+    if (tasks.empty()) return "worker-0";
     return tasks[in_.ConsumeIntegralInRange<std::size_t>(0, tasks.size() - 1)].name();
   }
 
@@ -70,7 +71,7 @@ class World {
     now_ += Duration(in_.ConsumeBool() ? in_.ConsumeIntegralInRange(0, 300)
                                        : in_.ConsumeIntegralInRange(0, 30'000));
     const std::string task = anyTask();
-    switch (in_.ConsumeIntegralInRange(0, 9)) {
+    switch (in_.ConsumeIntegralInRange(0, 11)) {
       case 0:
       case 1:
         // The coordinator asks before it lets anybody in.
@@ -102,6 +103,10 @@ class World {
           return StopAsked{.why = "asked", .at_once = in_.ConsumeBool()};
         }
         return Tick{};
+      case 9:
+        return GangPlaced{Layout{.workers = wanted_, .gpus = {}, .changes = in_.ConsumeBool()}};
+      case 10:
+        return GangWaits{"waiting for 2 GPUs"};
       default:
         return Tick{};
     }
@@ -117,6 +122,10 @@ class World {
         if (write->entry.kind == EntryKind::kEnded) {
           require(alive_.empty(), "a generation has ended when every task of it is gone");
         }
+      } else if (const auto* place = std::get_if<PlaceGang>(&action)) {
+        require(place->generation == generation_ + 1, "the next generation is placed");
+        require(alive_.empty(), "no place is looked for while somebody is there");
+        wanted_ = place->workers;
       } else if (const auto* start = std::get_if<StartTask>(&action)) {
         require(!alive_.contains(start->task), "a task is started once in a generation");
         if (in_.ConsumeIntegralInRange(0, 30) == 0) {
@@ -166,6 +175,7 @@ class World {
   Gang gang_;
   std::set<std::string> alive_;  // tasks that were started and are not gone
   int generation_ = 0;
+  int wanted_ = 1;  // workers, at most
   int released_ = 0;
   bool finished_ = false;
 };

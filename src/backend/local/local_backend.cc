@@ -81,6 +81,7 @@ LocalBackend::LocalBackend(asio::io_context& loop, Options options)
 Result<Site> LocalBackend::survey(const Job& job) {
   Site site;
   site.agent = options_.agent;
+  site.trainer = (std::filesystem::path(options_.agent).parent_path() / "dure-trainer").string();
   if (auto found = findCommand(job, site); !found) return std::move(found).error();
   if (access(options_.agent.c_str(), X_OK) != 0) {
     return Error(Code::kUnavailable, systemError("the agent " + options_.agent).message());
@@ -99,6 +100,7 @@ Result<Site> LocalBackend::survey(const Job& job) {
                              count, port));
   }
   site.address = job.local.networks.empty() ? kLoopback : job.local.address;
+  site.listen = site.address;
   site.interface = "lo";
   site.directory = options_.directory;
   site.workdir = job.program.workdir;
@@ -116,7 +118,8 @@ Result<Site> LocalBackend::survey(const Job& job) {
     addresses.push_back(*std::move(address));
   }
   networks_.clear();
-  const Roster roster = makeRoster(job, job.workers.max);
+  gpus_ = job.gpus;
+  const Roster roster = makeRoster(job, localLayout(job.gpus, job.workers.max));
   int first_gpu = 0;
   for (std::size_t i = 0; i < roster.tasks.size(); ++i) {
     const std::string name = roster.tasks[i].name();
@@ -124,12 +127,12 @@ Result<Site> LocalBackend::survey(const Job& job) {
         .address = addresses.empty() ? kLoopback : addresses[i % addresses.size()].address,
         .port = port + static_cast<int>(i)};
     if (!addresses.empty()) networks_[name] = job.local.networks[i % addresses.size()];
-    if (job.resources.gpus == 0 || roster.tasks[i].role == Role::kLauncher) continue;
+    if (roster.tasks[i].gpus == 0) continue;
     std::string gpus;
-    for (int gpu = 0; gpu < job.resources.gpus; ++gpu) {
+    for (int gpu = 0; gpu < roster.tasks[i].gpus; ++gpu) {
       gpus += fmt::format("{}{}", gpu == 0 ? "" : ",", first_gpu + gpu);
     }
-    first_gpu += job.resources.gpus;
+    first_gpu += roster.tasks[i].gpus;
     site.gpus[name] = gpus;
   }
   // After the last of the tasks' own.
@@ -149,7 +152,9 @@ Status LocalBackend::begin(const Job& job) {
   return {};
 }
 
-void LocalBackend::onGone(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+void LocalBackend::listen(Handlers handlers) { handlers_ = std::move(handlers); }
+
+void LocalBackend::place(int, int workers) { handlers_.placed(localLayout(gpus_, workers)); }
 
 Status LocalBackend::start(const TaskSpec& task) {
   const auto running = std::find_if(agents_.begin(), agents_.end(),
@@ -170,7 +175,8 @@ Status LocalBackend::start(const TaskSpec& task) {
                             .run = task.run,
                             .task = task.task,
                             .generation = task.generation,
-                            .directory = directory})) {
+                            .directory = directory,
+                            .encrypted = task.encrypted})) {
     environment.push_back(std::move(entry));
   }
   const Fd log(open((options_.directory + "/agents.log").c_str(),
@@ -225,7 +231,7 @@ void LocalBackend::reap() {
     return;
   }
   for (const std::string& task : std::exchange(ended_, {})) {
-    if (tell_) tell_(task);
+    if (handlers_.gone) handlers_.gone(task);
   }
 }
 

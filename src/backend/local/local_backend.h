@@ -14,6 +14,11 @@
 
 namespace dure {
 
+// How a job is laid out on one machine: GPUs that the job leaves to the plan are one worker's.
+inline Layout localLayout(int gpus, int workers) {
+  return gpus > 0 ? Layout{.workers = 1, .gpus = {gpus}} : Layout{.workers = workers};
+}
+
 // Tasks as processes of this machine. The process that has it adopts orphans and waits for every
 // child it has, so there can be one of these in a process, and no other children.
 class LocalBackend : public Backend {
@@ -26,13 +31,15 @@ class LocalBackend : public Backend {
 
   LocalBackend(asio::io_context& loop, Options options);
 
+  void listen(Handlers handlers) override;
   Result<Site> survey(const Job& job) override;
   // Reserves ports for as long as this object lives, for survey() to use. Call it once, before it.
   Status begin(const Job& job);
 
+  // This machine takes them all: `gpus` of a job are one worker's.
+  void place(int generation, int workers) override;
   Status start(const TaskSpec& task) override;
   void kill(const std::string& task) override;
-  void onGone(std::function<void(const std::string& task)> tell) override;
 
  private:
   void waitForChildren();
@@ -46,7 +53,8 @@ class LocalBackend : public Backend {
   PortRange ports_;
   std::map<pid_t, std::string> agents_;
   std::vector<std::string> ended_;  // agents that are dead, but perhaps not what they had started
-  std::function<void(const std::string&)> tell_;
+  Handlers handlers_;
+  int gpus_ = 0;  // of the whole job, where it leaves the split open
 };
 
 }  // namespace dure

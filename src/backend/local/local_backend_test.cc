@@ -198,7 +198,7 @@ TEST_F(LocalBackends, AKilledTaskIsGoneOnlyWhenNothingOfItIsLeft) {
     LocalBackend backend(loop, options(agent));
     if (!backend.begin(job())) return 1;
     std::vector<std::string> gone;
-    backend.onGone([&](const std::string& task) { gone.push_back(task); });
+    backend.listen({.gone = [&](const std::string& task) { gone.push_back(task); }});
     const Fd alive(open((root_ + "/alive").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     // Nobody has the other end: 0. Somebody has, and is silent: -1.
     const auto someoneLives = [&] {
@@ -226,7 +226,7 @@ TEST_F(LocalBackends, AnAgentIsToldWhatItMustKnowToJoin) {
     LocalBackend backend(loop, options(agent));
     if (!backend.begin(job())) return 1;
     bool gone = false;
-    backend.onGone([&](const std::string&) { gone = true; });
+    backend.listen({.gone = [&](const std::string&) { gone = true; }});
     if (!backend.start({.run = "train.1",
                         .task = "worker-0",
                         .generation = 3,
