@@ -3,12 +3,16 @@ import json
 import os
 import pathlib
 import subprocess
+import unittest
 import uuid
 
 import harness
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLUSTER = ROOT / "tools/cluster"
+BUILD_IMAGES = ROOT / "deploy/images/build"
+DURE_IMAGE = "dure.test/dure:1"
+TRAINER_IMAGE = "dure.test/trainer:1"
 
 
 def find_kubeconfig():
@@ -18,6 +22,13 @@ def find_kubeconfig():
     if subprocess.run([CLUSTER, "status"], capture_output=True).returncode != 0:
         raise AssertionError("there is no cluster to test on: tools/cluster up, or set DURE_TEST_KUBECONFIG")
     return harness.run_text([CLUSTER, "env"]).strip().removeprefix("export KUBECONFIG=").strip("'\"")
+
+
+def import_images(which="all"):
+    """Makes the images, with the programs as they are now, known to the nodes; quick if they are."""
+    if os.environ.get("DURE_TEST_KUBECONFIG"):
+        raise unittest.SkipTest("images can be brought to the nodes of tools/cluster only")
+    return harness.run_text([BUILD_IMAGES, which, "--import", "--programs", harness.BUILD])
 
 
 class OnKubernetes:
@@ -71,3 +82,86 @@ class OnKubernetes:
             if secret["metadata"].get("annotations", {}).get("kubernetes.io/service-account.name") == "limited":
                 return harness.run_text(["base64", "-d"], input=secret["data"]["token"])
         return None
+
+
+class RunsOnKubernetes:
+    """For runs of dure on the cluster; it comes before OnKubernetes among the bases."""
+    images = "dure"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        import_images(cls.images)
+
+    def setUp(self):
+        super().setUp()
+        self.env.update(DURE_IMAGE=DURE_IMAGE, DURE_TRAINER_IMAGE=TRAINER_IMAGE)
+
+    def on_kubernetes(self, verb, *words, code=None, timeout=120, **options):
+        return self.dure(verb, *words, "--on", "kubernetes", "-n", self.namespace, code=code, timeout=timeout, **options)
+
+    def job_file(self, name, command=None, image="dure.test/host:1", volumes=True, claim=None, program=None, **fields):
+        """A job whose programs find what this machine has in /usr. Its folder is `work`."""
+        job = {"name": name, **fields}
+        if command is not None:
+            job["program"] = {"command": command, "pull": "Never", **({"image": image} if image else {}), **(program or {})}
+        mounts = [{"path": path, "host": path, "read_only": True} for path in ("/usr", "/etc") if volumes]
+        mounts += [{"path": "out", "claim": claim}] if claim else []
+        if mounts:
+            job["volumes"] = job.get("volumes", []) + mounts
+        return self.write(f"work/{name}.yaml", json.dumps(job))
+
+    def make_claim(self, name="models"):
+        """A claim on a directory of this machine that every node sees; its path."""
+        directory = self.dir / f"claim-{name}"
+        directory.mkdir()
+        directory.chmod(0o777)
+        volume = f"{self.namespace}-{name}"
+        size = {"storage": "1Gi"}
+        self.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume},
+                     "spec": {"capacity": size, "accessModes": ["ReadWriteMany"], "storageClassName": volume,
+                              "hostPath": {"path": str(directory)}}},
+                    {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                     "metadata": {"name": name, "namespace": self.namespace},
+                     "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": volume,
+                              "resources": {"requests": size}}})
+        self.addCleanup(self.kubectl, "delete", "persistentvolume", volume, "--wait=false")
+        return directory
+
+    def wait_until(self, condition, what, timeout=60):
+        return harness.wait_until(condition, timeout, what)
+
+    def objects(self, kinds, selector=None):
+        words = ["-l", selector] if selector else []
+        return json.loads(self.kubectl("get", kinds, "-n", self.namespace, "-o", "json", *words))["items"]
+
+    def pods(self, selector=None):
+        return [pod for pod in self.objects("pods", selector) if "deletionTimestamp" not in pod["metadata"]]
+
+    def tasks_of(self, job, generation=None):
+        selector = f"dure/job={job},dure/part=task" + (f",dure/generation={generation}" if generation else "")
+        return sorted(pod["metadata"]["labels"]["dure/task"] for pod in self.pods(selector))
+
+    def status(self, run):
+        runs = json.loads(self.on_kubernetes("ps", "--json", code=0).out)
+        return next((entry["status"] for entry in runs if run in (entry["name"], entry["id"])), None)
+
+    def events_of(self, run, kind=None):
+        events = json.loads(self.on_kubernetes("describe", run, "--json", code=0).out)["events"]
+        return [event for event in events if kind in (None, event["event"])]
+
+    def manager_done(self, job):
+        job = json.loads(self.kubectl("get", "job", job, "-n", self.namespace, "-o", "json"))
+        return bool(job["status"].get("succeeded"))
+
+    def left_over(self):
+        """What dure has made in this namespace, and for it, and is still there."""
+        own = "app.kubernetes.io/managed-by=dure"
+        names = [f"{item['kind']}/{item['metadata']['name']}" for item in self.objects(
+            "pods,services,secrets,configmaps,serviceaccounts,roles,rolebindings,jobs", own)]
+        everywhere = json.loads(self.kubectl("get", "clusterroles,clusterrolebindings", "-l", own, "-o", "json"))["items"]
+        return names + [item["metadata"]["name"] for item in everywhere if f":{self.namespace}:" in item["metadata"]["name"]]
+
+    @staticmethod
+    def lines_of(output, rank):
+        return [line.split("] ", 1)[1] for line in output.splitlines() if line.startswith(f"[{rank}] ")]

@@ -55,11 +55,14 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   addCheck(app, context);
   addEnv(app, context);
   addPlan(app, context);
+  addRender(app, context);
   addPs(app, context);
   addDescribe(app, context);
   addLogs(app, context);
   addStop(app, context);
   addRm(app, context);
+  addFetch(app, context);
+  addCoordinate(app, context);
   addSchema(app, context);
   addCompletion(app, context);
   try {

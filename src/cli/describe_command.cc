@@ -7,10 +7,13 @@
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/record.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/chart.h"
 #include "cli/command.h"
+#include "cli/kubernetes_runs.h"
+#include "cli/place_arguments.h"
 #include "cli/table.h"
 #include "runs/run_reader.h"
 
@@ -22,7 +25,7 @@ std::string rankState(const Entry& entry, const RunView& run) {
     return describeExit({.code = entry.code.value_or(0), .signal = entry.signal});
   }
   if (run.state.outcome) return "stopped";
-  if (!run.coordinator) return "gone";
+  if (!run.in_charge) return "gone";
   return run.state.running ? "running" : "joined";
 }
 
@@ -33,7 +36,9 @@ void printRun(std::ostream& out, const RunView& run) {
   if (!run.state.reason.empty()) facts.push_back({"why", run.state.reason});
   if (run.status == "lost") {
     facts.push_back(
-        {"why", "its dure process died; go on with: dure run --resume " + run.id.text()});
+        {"why", run.paths.directory.empty()
+                    ? "its manager is gone"
+                    : "its dure process died; go on with: dure run --resume " + run.id.text()});
   }
   if (run.job) {
     std::vector<std::string> words;
@@ -51,7 +56,7 @@ void printRun(std::ostream& out, const RunView& run) {
   if (run.step) facts.push_back({"step", std::to_string(*run.step)});
   facts.push_back({"created", formatTime(run.state.created)});
   if (run.coordinator) facts.push_back({"process", std::to_string(*run.coordinator)});
-  facts.push_back({"record", run.paths.directory});
+  facts.push_back({"record", run.place});
   out << formatTable(facts);
 
   std::vector<std::vector<std::string>> ranks{{"RANK", "TASK", "STATE", "HOST", "AGENT"}};
@@ -61,7 +66,7 @@ void printRun(std::ostream& out, const RunView& run) {
   }
   if (ranks.size() > 1) out << "\n" << formatTable(ranks);
 
-  const std::string chart = drawCurve(readLosses(run.paths.metrics()), 64, 8);
+  const std::string chart = drawCurve(run.losses, 64, 8);
   if (!chart.empty()) out << "\nloss\n" << chart;
 
   out << "\n";
@@ -70,12 +75,31 @@ void printRun(std::ostream& out, const RunView& run) {
   }
 }
 
-void describeCommand(Context& context, const std::string& name, bool json) {
+Result<RunView> findRun(Context& context, const PlaceArguments& place, const std::string& name) {
+  if (place.onKubernetes()) {
+    const auto client = place.connect(context);
+    if (!client) return Error(Code::kUnavailable, "");
+    const auto run = dure::findRun(*client, client->access().name_space, name);
+    if (!run) return run.error();
+    return readKubeRun(*client, *run);
+  }
   const auto store = openStore(context);
-  if (!store) return;
+  if (!store) return Error(Code::kUnavailable, "");
   const auto id = store->find(name);
-  if (!id) return context.fail(id.error());
+  if (!id) return id.error();
   RunView run = readRun(*store, *id);
+  readLosses(run);
+  return run;
+}
+
+void describeCommand(Context& context, const PlaceArguments& place, const std::string& name,
+                     bool json) {
+  auto found = findRun(context, place, name);
+  if (!found) {
+    if (!found.error().message().empty()) context.fail(found.error());
+    return;
+  }
+  RunView& run = *found;
   std::sort(run.state.tasks.begin(), run.state.tasks.end(),
             [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
   if (!json) return printRun(context.out, run);
@@ -100,6 +124,7 @@ void addDescribe(CLI::App& app, Context& context) {
   struct Arguments {
     std::string name;
     bool json = false;
+    PlaceArguments place;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
@@ -108,8 +133,10 @@ void addDescribe(CLI::App& app, Context& context) {
       ->option_text("RUN")
       ->required();
   command->add_flag("--json", arguments->json, "For programs");
-  command->callback(
-      [&context, arguments] { describeCommand(context, arguments->name, arguments->json); });
+  arguments->place.addTo(*command);
+  command->callback([&context, arguments] {
+    describeCommand(context, arguments->place, arguments->name, arguments->json);
+  });
 }
 
 }  // namespace dure::cli

@@ -6,9 +6,15 @@
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/cluster_inventory.h"
+#include "backend/kubernetes/layout.h"
+#include "backend/kubernetes/objects.h"
+#include "backend/kubernetes/record.h"
+#include "backend/local/local_backend.h"
 #include "cli/command.h"
 #include "cli/job_arguments.h"
 #include "cli/local_run.h"
+#include "cli/place_arguments.h"
 #include "launch/environment.h"
 
 namespace dure::cli {
@@ -18,17 +24,57 @@ struct EnvArguments {
   JobArguments job;
   std::optional<int> rank;
   bool json = false;
+  PlaceArguments place;
 };
+
+// What the next run of the job would be told, and how it would be laid out.
+struct Outlook {
+  Site site;
+  Layout layout;
+};
+
+Result<Outlook> outlookHere(const RunStore& store, const Job& job) {
+  auto site = surveyLocal(store, job, store.next(job.name));
+  if (!site) return std::move(site).error();
+  return Outlook{*std::move(site), localLayout(job.gpus, job.workers.max)};
+}
+
+Result<Outlook> outlookThere(KubeClient& client, const Job& job) {
+  const auto records = listRecords(client, client.access().name_space, job.name);
+  if (!records) return records.error();
+  KubeRun run{.name_space = client.access().name_space, .job = job.name, .number = 1};
+  for (const KubeRecord& record : *records) {
+    run.number = std::max(run.number, record.run.number + 1);
+  }
+  Layout layout{.workers = job.workers.max};
+  if (job.gpus > 0) {
+    const auto inventory = readInventory(client, job.nodes);
+    if (!inventory) return inventory.error();
+    const auto placed = place(makeRequest(job), *inventory);
+    if (const auto* shortage = std::get_if<Shortage>(&placed)) {
+      return Error(Code::kUnavailable, shortage->message());
+    }
+    layout = layoutOf(job, std::get<Placement>(placed));
+  }
+  return Outlook{siteOf(run, job), layout};
+}
 
 void envCommand(Context& context, const EnvArguments& arguments) {
   const Loaded loaded = arguments.job.load(context);
   if (!reportProblems(context, loaded)) return;
-  const auto store = openStore(context);
-  if (!store) return;
   const Job& job = loaded.job;
-  const auto site = surveyLocal(*store, job, store->next(job.name));
-  if (!site) return context.fail(site.error());
-  const Roster roster = makeRoster(job, job.workers.max);
+  Result<Outlook> outlook = Error(Code::kUnavailable, "");
+  if (arguments.place.onKubernetes()) {
+    const auto client = arguments.place.connect(context);
+    if (!client) return;
+    outlook = outlookThere(*client, job);
+  } else {
+    const auto store = openStore(context);
+    if (!store) return;
+    outlook = outlookHere(*store, job);
+  }
+  if (!outlook) return context.fail(outlook.error());
+  const Roster roster = makeRoster(job, outlook->layout);
   if (arguments.rank && (*arguments.rank < 0 || *arguments.rank >= roster.world)) {
     return context.mistake(fmt::format("--rank: there are ranks 0 to {}", roster.world - 1));
   }
@@ -38,7 +84,7 @@ void envCommand(Context& context, const EnvArguments& arguments) {
       const bool ranked = task.processes > 0;
       const int rank = task.first_rank + process;
       if (arguments.rank && (!ranked || rank != *arguments.rank)) continue;
-      const Environment env = environmentOf(job, roster, *site, task, process, 1);
+      const Environment env = environmentOf(job, roster, outlook->site, task, process, 1);
       if (arguments.json) {
         nlohmann::json entry = {{"task", task.name()}, {"env", env}};
         if (ranked) entry["rank"] = rank;
@@ -64,6 +110,7 @@ void addEnv(CLI::App& app, Context& context) {
   arguments->job.addTo(*command);
   command->add_option("--rank", arguments->rank, "Of this rank only")->option_text("N");
   command->add_flag("--json", arguments->json, "For programs");
+  arguments->place.addTo(*command);
   command->callback([&context, arguments] { envCommand(context, *arguments); });
 }
 

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/detach.h"
 #include "cli/job_arguments.h"
+#include "cli/outcome.h"
 #include "cli/terminal_view.h"
 #include "launch/agent_options.h"
 #include "launch/coordinator.h"
@@ -31,20 +32,6 @@ constexpr auto kOldAgents = std::chrono::seconds(30);
 
 LocalBackend::Options backendOptions(const RunStore& store, const RunPaths& paths) {
   return {.agent = agentProgram(), .directory = paths.tasks(), .ports = store.portsDirectory()};
-}
-
-int exitCode(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kSucceeded:
-      return kDone;
-    case Outcome::kFailed:
-      return kJobFailed;
-    case Outcome::kStopped:
-      return kInterrupted;
-    case Outcome::kPlaceFailed:
-      return kPlaceFailed;
-  }
-  return kPlaceFailed;
 }
 
 // One run in this process, from the record to the exit code.
@@ -105,15 +92,8 @@ class LocalRun {
   void finished(Outcome outcome, const std::string& reason) {
     code_ = exitCode(outcome);
     const auto took = std::chrono::duration_cast<Duration>(clock_.now() - began_);
-    const std::string name = run_.id.text();
-    if (outcome == Outcome::kSucceeded) {
-      const int restarts = coordinator_->gang().generation() - 1;
-      view_.say(fmt::format(
-          "{} succeeded after {}{}", name, describeDuration(took),
-          restarts == 0 ? "" : fmt::format(", {} restart{}", restarts, restarts == 1 ? "" : "s")));
-    } else {
-      view_.say(fmt::format("{} {}: {}", name, outcomeName(outcome), reason));
-    }
+    view_.say(
+        describeEnd(run_.id.text(), outcome, reason, coordinator_->gang().generation() - 1, took));
     loop_.stop();
   }
 
@@ -131,7 +111,10 @@ class LocalRun {
   }
 
   void redraw() {
-    view_.tick(coordinator_->gang());
+    const Gang& gang = coordinator_->gang();
+    const Gang::Strength strength = gang.strength();
+    view_.tick(fmt::format("{} · {} of {} {} up", phaseName(gang.phase()), strength.up, strength.of,
+                           strength.what));
     timer_.expires_after(kRedraw);
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (!error) redraw();

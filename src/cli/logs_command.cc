@@ -9,8 +9,11 @@
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/record.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kubernetes_runs.h"
+#include "cli/place_arguments.h"
 #include "runs/log_follower.h"
 #include "runs/run_reader.h"
 
@@ -18,6 +21,8 @@ namespace dure::cli {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(100);
+// For the last words of pods that have ended.
+constexpr Duration kDrain{10'000};
 
 struct LogsArguments {
   std::string name;
@@ -25,6 +30,7 @@ struct LogsArguments {
   bool json = false;
   std::optional<int> rank;
   std::optional<int> generation;
+  PlaceArguments place;
 };
 
 void print(std::ostream& out, const LogsArguments& arguments, int generation, int rank,
@@ -48,7 +54,33 @@ void print(std::ostream& out, const LogsArguments& arguments, int generation, in
   }
 }
 
+void logsOfPods(Context& context, const LogsArguments& arguments) {
+  const auto client = arguments.place.connect(context);
+  if (!client) return;
+  const auto run = findRun(*client, client->access().name_space, arguments.name);
+  if (!run) return context.fail(run.error());
+  auto view = readKubeRun(*client, *run);
+  if (!view) return context.fail(view.error());
+  auto generation = arguments.generation;
+  if (!generation && !arguments.follow) generation = view->state.generation;
+  signal(SIGPIPE, SIG_DFL);
+  PodLogs logs(*client, *run, generation, [&](int g, int rank, std::string_view lines) {
+    if (arguments.rank && *arguments.rank != rank) return;
+    print(context.out, arguments, g, rank, lines);
+    context.out.flush();
+  });
+  while (true) {
+    if (auto looked = logs.look(arguments.follow); !looked) return context.fail(looked.error());
+    if (!arguments.follow || view->state.outcome || !view->in_charge) break;
+    std::this_thread::sleep_for(kPoll);
+    // Whatever keeps us from it, the run goes on.
+    if (auto now = readKubeRun(*client, *run)) view = std::move(now);
+  }
+  logs.drain(kDrain);
+}
+
 void logsCommand(Context& context, const LogsArguments& arguments) {
+  if (arguments.place.onKubernetes()) return logsOfPods(context, arguments);
   const auto store = openStore(context);
   if (!store) return;
   const auto id = store->find(arguments.name);
@@ -86,6 +118,7 @@ void addLogs(CLI::App& app, Context& context) {
   command->add_option("--generation", arguments->generation, "Of this generation")
       ->option_text("N");
   command->add_flag("--json", arguments->json, "One JSON object a line");
+  arguments->place.addTo(*command);
   command->callback([&context, arguments] { logsCommand(context, *arguments); });
 }
 

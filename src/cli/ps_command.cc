@@ -8,16 +8,33 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kubernetes_runs.h"
+#include "cli/place_arguments.h"
 #include "cli/table.h"
 #include "runs/run_reader.h"
 
 namespace dure::cli {
 namespace {
 
-void psCommand(Context& context, bool json) {
+// Fails the command if they cannot be read.
+std::optional<std::vector<RunView>> findRuns(Context& context, const PlaceArguments& place) {
+  if (place.onKubernetes()) {
+    const auto client = place.connect(context);
+    if (!client) return std::nullopt;
+    auto runs = readKubeRuns(*client, client->access().name_space);
+    if (runs) return *std::move(runs);
+    context.fail(runs.error());
+    return std::nullopt;
+  }
   const auto store = openStore(context);
-  if (!store) return;
-  const std::vector<RunView> runs = readRuns(*store);
+  if (!store) return std::nullopt;
+  return readRuns(*store);
+}
+
+void psCommand(Context& context, const PlaceArguments& place, bool json) {
+  const auto found = findRuns(context, place);
+  if (!found) return;
+  const std::vector<RunView>& runs = *found;
   if (json) {
     nlohmann::json list = nlohmann::json::array();
     for (const RunView& run : runs) list.push_back(toJson(run));
@@ -34,7 +51,10 @@ void psCommand(Context& context, bool json) {
     const bool dated = run.state.created != TimePoint{};
     const auto age = std::chrono::duration_cast<Duration>(SystemClock().now() - run.state.created);
     std::string why = run.state.reason;
-    if (run.status == "lost") why = "its dure process died: dure run --resume " + run.id.text();
+    if (run.status == "lost") {
+      why = place.onKubernetes() ? "its manager is gone"
+                                 : "its dure process died: dure run --resume " + run.id.text();
+    }
     rows.push_back({run.id.text(), run.status, std::to_string(run.state.workers),
                     std::to_string(run.state.generation), run.step ? std::to_string(*run.step) : "",
                     dated ? describeDuration(age) : "-", why});
@@ -46,9 +66,11 @@ void psCommand(Context& context, bool json) {
 
 void addPs(CLI::App& app, Context& context) {
   auto json = std::make_shared<bool>(false);
+  auto place = std::make_shared<PlaceArguments>();
   CLI::App* command = app.add_subcommand("ps", "List the runs, the newest last");
   command->add_flag("--json", *json, "For programs");
-  command->callback([&context, json] { psCommand(context, *json); });
+  place->addTo(*command);
+  command->callback([&context, place, json] { psCommand(context, *place, *json); });
 }
 
 }  // namespace dure::cli

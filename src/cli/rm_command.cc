@@ -1,10 +1,15 @@
+#include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "backend/kubernetes/record.h"
 #include "cli/command.h"
+#include "cli/kubernetes_runs.h"
+#include "cli/place_arguments.h"
 #include "cli/stop_run.h"
 
 namespace dure::cli {
@@ -14,34 +19,63 @@ struct RmArguments {
   std::vector<std::string> names;
   bool force = false;
   bool json = false;
+  PlaceArguments place;
 };
 
+Error stillRunning(const std::string& run) {
+  return Error(Code::kInvalid, run + " is running; stop it first, or use --force");
+}
+
+// The run's name, when it is gone.
+Result<std::string> removeHere(RunStore& store, const std::string& name, bool force) {
+  const auto id = store.find(name);
+  if (!id) return id.error();
+  if (store.coordinator(*id)) {
+    if (!force) return stillRunning(id->text());
+    if (auto stopped = stopRun(store, *id, false); !stopped) return std::move(stopped).error();
+  }
+  if (auto gone = store.remove(*id); !gone) return std::move(gone).error();
+  return id->text();
+}
+
+Result<std::string> removeThere(KubeClient& client, const std::string& name, bool force) {
+  const auto run = findRun(client, client.access().name_space, name);
+  if (!run) return run.error();
+  const auto view = readKubeRun(client, *run);
+  if (!view) return view.error();
+  if (view->in_charge && !view->state.outcome) {
+    if (!force) return stillRunning(run->text());
+    if (auto stopped = stopKubeRun(client, *run, false); !stopped) {
+      return std::move(stopped).error();
+    }
+  }
+  if (auto gone = removeKubeRun(client, *run); !gone) return std::move(gone).error();
+  return run->text();
+}
+
 void rmCommand(Context& context, const RmArguments& arguments) {
-  auto store = openStore(context);
-  if (!store) return;
+  std::function<Result<std::string>(const std::string&)> remove;
+  std::unique_ptr<KubeClient> client;
+  std::optional<RunStore> store;
+  if (arguments.place.onKubernetes()) {
+    client = arguments.place.connect(context);
+    if (!client) return;
+    remove = [&](const std::string& name) { return removeThere(*client, name, arguments.force); };
+  } else {
+    auto opened = openStore(context);
+    if (!opened) return;
+    store.emplace(*std::move(opened));
+    remove = [&](const std::string& name) { return removeHere(*store, name, arguments.force); };
+  }
   nlohmann::json removed = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
-    const auto id = store->find(name);
-    if (!id) {
-      context.fail(id.error());
+    const auto run = remove(name);
+    if (!run) {
+      context.fail(run.error());
       continue;
     }
-    if (store->coordinator(*id)) {
-      if (!arguments.force) {
-        context.mistake(id->text() + " is running; stop it first, or use --force");
-        continue;
-      }
-      if (auto stopped = stopRun(*store, *id, false); !stopped) {
-        context.fail(stopped.error());
-        continue;
-      }
-    }
-    if (auto gone = store->remove(*id); !gone) {
-      context.fail(gone.error());
-      continue;
-    }
-    removed.push_back(id->text());
-    if (!arguments.json) context.out << "removed " << id->text() << "\n";
+    removed.push_back(*run);
+    if (!arguments.json) context.out << "removed " << *run << "\n";
   }
   if (arguments.json) context.out << nlohmann::json{{"removed", removed}}.dump(2) << "\n";
 }
@@ -57,6 +91,7 @@ void addRm(CLI::App& app, Context& context) {
       ->required();
   command->add_flag("-f,--force", arguments->force, "Stop those that run");
   command->add_flag("--json", arguments->json, "For programs");
+  arguments->place.addTo(*command);
   command->callback([&context, arguments] { rmCommand(context, *arguments); });
 }
 

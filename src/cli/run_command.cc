@@ -5,13 +5,16 @@
 
 #include "cli/command.h"
 #include "cli/job_arguments.h"
+#include "cli/kubernetes_run.h"
 #include "cli/local_run.h"
+#include "cli/place_arguments.h"
 
 namespace dure::cli {
 namespace {
 
 struct RunArguments {
   JobArguments job;
+  PlaceArguments place;
   bool detach = false;
   std::string resume;
 };
@@ -19,6 +22,11 @@ struct RunArguments {
 void runCommand(Context& context, const RunArguments& arguments) {
   auto store = openStore(context);
   if (!store) return;
+  if (!arguments.resume.empty() && arguments.place.onKubernetes()) {
+    return context.mistake(
+        "--resume is for runs of this machine; on Kubernetes a run whose manager "
+        "died goes on by itself");
+  }
   if (!arguments.resume.empty()) {
     if (!arguments.job.adHoc() || context.has_program) {
       return context.mistake(
@@ -34,9 +42,16 @@ void runCommand(Context& context, const RunArguments& arguments) {
   }
   const Loaded loaded = arguments.job.load(context);
   if (!reportProblems(context, loaded)) return;
-  context.code = runLocal(
-      context, *store, loaded.job,
-      {.detach = arguments.detach, .ad_hoc = arguments.job.adHoc() && arguments.job.name.empty()});
+  const bool unnamed = arguments.job.adHoc() && arguments.job.name.empty();
+  if (arguments.place.onKubernetes()) {
+    const auto client = arguments.place.connect(context);
+    if (!client) return;
+    context.code = runOnKubernetes(context, *client, loaded.job,
+                                   {.detach = arguments.detach, .ad_hoc = unnamed});
+    return;
+  }
+  context.code =
+      runLocal(context, *store, loaded.job, {.detach = arguments.detach, .ad_hoc = unnamed});
 }
 
 }  // namespace
@@ -50,6 +65,7 @@ void addRun(CLI::App& app, Context& context) {
       "What its ranks print is shown with the rank in front, and kept: dure logs NAME.\n"
       "Ctrl-C stops all ranks gently, a second one at once.");
   arguments->job.addTo(*command);
+  arguments->place.addTo(*command);
   command->add_flag("-d,--detach", arguments->detach, "Return as soon as the run has begun");
   command->add_option("--resume", arguments->resume, "Go on with a run whose dure process has died")
       ->option_text("RUN");

@@ -1,10 +1,15 @@
+#include <functional>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "backend/kubernetes/record.h"
 #include "cli/command.h"
+#include "cli/kubernetes_runs.h"
+#include "cli/place_arguments.h"
 #include "cli/stop_run.h"
 #include "runs/run_reader.h"
 
@@ -15,27 +20,63 @@ struct StopArguments {
   std::vector<std::string> names;
   bool now = false;
   bool json = false;
+  PlaceArguments place;
 };
 
+struct Stopped {
+  std::string id;
+  bool was_running = false;
+  std::string status;
+};
+
+Result<Stopped> stopHere(const RunStore& store, const std::string& name, bool now) {
+  const auto id = store.find(name);
+  if (!id) return id.error();
+  const bool was_running = store.coordinator(*id).has_value();
+  if (auto stopped = stopRun(store, *id, now); !stopped) return std::move(stopped).error();
+  return Stopped{id->text(), was_running, readRun(store, *id).status};
+}
+
+Result<Stopped> stopThere(KubeClient& client, const std::string& name, bool now) {
+  const auto run = findRun(client, client.access().name_space, name);
+  if (!run) return run.error();
+  const auto before = readKubeRun(client, *run);
+  if (!before) return before.error();
+  const bool was_running = before->in_charge && !before->state.outcome;
+  if (was_running) {
+    if (auto stopped = stopKubeRun(client, *run, now); !stopped) return std::move(stopped).error();
+  }
+  const auto after = readKubeRun(client, *run);
+  if (!after) return after.error();
+  return Stopped{run->text(), was_running, after->status};
+}
+
 void stopCommand(Context& context, const StopArguments& arguments) {
-  const auto store = openStore(context);
-  if (!store) return;
+  std::function<Result<Stopped>(const std::string&)> stop;
+  std::unique_ptr<KubeClient> client;
+  std::optional<RunStore> store;
+  if (arguments.place.onKubernetes()) {
+    client = arguments.place.connect(context);
+    if (!client) return;
+    stop = [&](const std::string& name) { return stopThere(*client, name, arguments.now); };
+  } else {
+    auto opened = openStore(context);
+    if (!opened) return;
+    store.emplace(*std::move(opened));
+    stop = [&](const std::string& name) { return stopHere(*store, name, arguments.now); };
+  }
   nlohmann::json report = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
-    const auto id = store->find(name);
-    if (!id) {
-      context.fail(id.error());
-      continue;
-    }
-    const bool was_running = store->coordinator(*id).has_value();
-    if (auto stopped = stopRun(*store, *id, arguments.now); !stopped) {
+    const auto stopped = stop(name);
+    if (!stopped) {
       context.fail(stopped.error());
       continue;
     }
-    const std::string status = readRun(*store, *id).status;
-    report.push_back({{"id", id->text()}, {"was_running", was_running}, {"status", status}});
+    report.push_back(
+        {{"id", stopped->id}, {"was_running", stopped->was_running}, {"status", stopped->status}});
     if (arguments.json) continue;
-    context.out << id->text() << (was_running ? " " : " is not running: ") << status << "\n";
+    context.out << stopped->id << (stopped->was_running ? " " : " is not running: ")
+                << stopped->status << "\n";
   }
   if (arguments.json) context.out << report.dump(2) << "\n";
 }
@@ -50,6 +91,7 @@ void addStop(CLI::App& app, Context& context) {
       ->required();
   command->add_flag("--now", arguments->now, "Without giving programs time to end");
   command->add_flag("--json", arguments->json, "For programs");
+  arguments->place.addTo(*command);
   command->callback([&context, arguments] { stopCommand(context, *arguments); });
 }
 

@@ -21,8 +21,12 @@ namespace {
 // Distinct on dark and on light grounds.
 constexpr std::array<int, 6> kColours{36, 33, 32, 35, 34, 31};
 
+}  // namespace
+
 std::string phaseName(Gang::Phase phase) {
   switch (phase) {
+    case Gang::Phase::kPlacing:
+      return "pending";
     case Gang::Phase::kNew:
     case Gang::Phase::kStarting:
       return "starting";
@@ -37,8 +41,6 @@ std::string phaseName(Gang::Phase phase) {
   }
   return "";
 }
-
-}  // namespace
 
 TerminalView::Options TerminalView::detect() {
   Options options;
@@ -140,6 +142,7 @@ void TerminalView::entry(const Entry& entry) {
       if (!why_.empty()) say(fmt::format("{}; generation {} follows", why_, entry.generation));
       why_.clear();
       return;
+    case EntryKind::kPending:
     case EntryKind::kResized:
     case EntryKind::kSilent:
       return say(describeEntry(entry));
@@ -179,13 +182,10 @@ Status TerminalView::metric(int, int, std::string_view line) {
   return {};
 }
 
-void TerminalView::tick(const Gang& gang) {
+void TerminalView::tick(const std::string& standing) {
   if (!options_.status_line) return;
-  const auto elapsed = std::chrono::duration_cast<Duration>(clock_.now() - began_);
-  const Gang::Strength strength = gang.strength();
-  std::string line = fmt::format(
-      "{} · {} of {} {} up · {}", phaseName(gang.phase()), strength.up, strength.of, strength.what,
-      describeDuration(std::chrono::duration_cast<std::chrono::seconds>(elapsed)));
+  const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - began_);
+  std::string line = fmt::format("{} · {}", standing, describeDuration(elapsed));
   if (!progress_.empty()) {
     line = progress_;
   } else if (step_ >= 0) {

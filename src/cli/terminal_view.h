@@ -8,6 +8,8 @@
 
 namespace dure::cli {
 
+std::string phaseName(Gang::Phase phase);
+
 // Shows a run to the person who started it. On a terminal: one status line that is redrawn in
 // place, and above it what the ranks print, each line with its rank in colour. Elsewhere: plain
 // lines.
@@ -28,8 +30,8 @@ class TerminalView : public Observer {
   Status output(int generation, int rank, std::string_view lines) override;
   Status metric(int generation, int rank, std::string_view line) override;
 
-  // Redraws the status line. Call it a few times a second.
-  void tick(const Gang& gang);
+  // Redraws the status line, which says how the gang stands. Call it a few times a second.
+  void tick(const std::string& standing);
   // A sentence of our own, on standard error.
   void say(const std::string& sentence);
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <sstream>
 
+#include <fmt/core.h>
+
 #include "base/text.h"
 
 namespace dure::cli {
@@ -32,7 +34,13 @@ class TerminalViews : public testing::Test {
     EXPECT_TRUE(view_->output(1, 0, lines));
     return out_.str();
   }
-  static Gang gangOf(int workers) {
+  static std::string standing(const Gang& gang) {
+    const Gang::Strength strength = gang.strength();
+    return fmt::format("{} · {} of {} {} up", phaseName(gang.phase()), strength.up, strength.of,
+                       strength.what);
+  }
+
+  Gang gangOf(int workers) {
     Job job;
     job.name = "train";
     job.workers = {.min = workers, .max = workers};
@@ -89,7 +97,7 @@ TEST_F(TerminalViews, WhenNobodyReadsOurOutputTheRunGoesOn) {
 }
 
 TEST_F(TerminalViews, WithoutATerminalThereIsNoStatusLine) {
-  view().tick(gangOf(2));
+  view().tick(standing(gangOf(2)));
   EXPECT_EQ(said(), "");
 }
 
@@ -97,14 +105,15 @@ TEST_F(TerminalViews, TheStatusLineTellsPhaseTasksAndTime) {
   view({.status_line = true});
   Gang gang = gangOf(2);
   static_cast<void>(gang.begin(clock_.now()));
-  view_->tick(gang);
+  static_cast<void>(gang.handle(GangPlaced{Layout{2}}, clock_.now()));
+  view_->tick(standing(gang));
   EXPECT_EQ(said(), std::string(kClear) + "starting · 0 of 2 ranks up · 0 s");
   clock_.advance(Duration(400));
-  view_->tick(gang);
+  view_->tick(standing(gang));
   EXPECT_EQ(said(), "") << "what has not changed is not drawn again";
   static_cast<void>(gang.handle(TaskJoined{.task = "worker-0"}, clock_.now()));
   clock_.advance(Duration(41'000));
-  view_->tick(gang);
+  view_->tick(standing(gang));
   EXPECT_EQ(said(), std::string(kClear) + "starting · 1 of 2 ranks up · 41 s");
 }
 
@@ -113,19 +122,19 @@ TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {
   for (const char* line : {"{\"step\": 7}", "{\"step\": 5}", "{\"step\": \"x\"}", "noise", "[]"}) {
     EXPECT_TRUE(view_->metric(1, 0, line));
   }
-  view_->tick(gangOf(1));
+  view_->tick(standing(gangOf(1)));
   EXPECT_THAT(said(), testing::EndsWith(" · step 7"));
   view_->entry(make(EntryKind::kStarting, 2));
-  view_->tick(gangOf(1));
+  view_->tick(standing(gangOf(1)));
   EXPECT_THAT(said(), testing::EndsWith(" · 1 restart"));
   view_->entry(make(EntryKind::kStarting, 3));
-  view_->tick(gangOf(1));
+  view_->tick(standing(gangOf(1)));
   EXPECT_THAT(said(), testing::EndsWith(" · 2 restarts"));
 }
 
 TEST_F(TerminalViews, TheStatusLineIsClearedForOutputAndDrawnAgain) {
   view({.status_line = true});
-  view_->tick(gangOf(1));
+  view_->tick(standing(gangOf(1)));
   const std::string status = said();
   EXPECT_EQ(shown("a\n"), "[0] a\n");
   EXPECT_EQ(said(), kClear + status);
@@ -139,7 +148,7 @@ TEST_F(TerminalViews, OutputIsWrittenWhileNoStatusLineIsThere) {
   // One stream for both, as a terminal is.
   std::ostringstream terminal;
   TerminalView view(terminal, terminal, clock_, {.status_line = true});
-  view.tick(gangOf(1));
+  view.tick(standing(gangOf(1)));
   const std::string status = terminal.str();
   EXPECT_TRUE(view.output(1, 0, "a\n"));
   EXPECT_EQ(terminal.str(), status + kClear + "[0] a\n" + status);
@@ -148,7 +157,7 @@ TEST_F(TerminalViews, OutputIsWrittenWhileNoStatusLineIsThere) {
 TEST_F(TerminalViews, TheStatusLineFitsTheTerminal) {
   for (int width = 1; width < 80; ++width) {
     view({.status_line = true, .width = width});
-    view_->tick(gangOf(2));
+    view_->tick(standing(gangOf(2)));
     const std::string line = said().substr(4);
     EXPECT_FALSE(findInvalidUtf8(line)) << width;
     std::size_t characters = 0;

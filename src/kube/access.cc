@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include <fmt/core.h>
-#include <openssl/evp.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "kube/base64.h"
 
 namespace dure {
 namespace {
@@ -33,22 +33,6 @@ std::string text(const YAML::Node& node, const char* key) {
 }
 
 bool flag(const YAML::Node& node, const char* key) { return text(node, key) == "true"; }
-
-Result<std::string> decodeBase64(const std::string& encoded) {
-  std::string compact;
-  for (const char c : encoded) {
-    if (std::isspace(static_cast<unsigned char>(c)) == 0) compact += c;
-  }
-  std::string decoded(compact.size() / 4 * 3 + 3, '\0');
-  const int length = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
-                                     reinterpret_cast<const unsigned char*>(compact.data()),
-                                     static_cast<int>(compact.size()));
-  if (length < 0) return Error(Code::kInvalid, "it is not base64");
-  // The padding counts as bytes.
-  const std::size_t padding = compact.size() - compact.find_last_not_of('=') - 1;
-  decoded.resize(static_cast<std::size_t>(length) - std::min<std::size_t>(padding, 2));
-  return decoded;
-}
 
 // One list of named things: clusters, users or contexts.
 struct Named {
@@ -103,7 +87,7 @@ std::vector<std::string> usualFiles() {
 Result<std::string> pem(const Named& named, const std::string& key, const std::string& what) {
   const std::string data = text(named.content, (key + "-data").c_str());
   if (!data.empty()) {
-    auto decoded = decodeBase64(data);
+    auto decoded = fromBase64(data);
     if (!decoded) return std::move(decoded).error().during(what + ": " + key + "-data");
     return decoded;
   }

@@ -172,12 +172,12 @@ Result<HttpResponse> KubeClient::send(const Call& call, const std::stop_token& s
   while (true) {
     auto credential = credentials_.current();
     if (!credential) return std::move(credential).error();
-    HttpRequest request{.method = call.method,
-                        .url = access_.server + call.path,
-                        .headers = headersFor(*credential),
-                        .body = call.body.is_null() ? "" : call.body.dump(),
-                        .timeout = call.sink ? call.silence : patience_,
-                        .sink = call.sink};
+    HttpCall request{.method = call.method,
+                     .url = access_.server + call.path,
+                     .headers = headersFor(*credential),
+                     .body = call.body.is_null() ? "" : call.body.dump(),
+                     .timeout = call.sink ? call.silence : patience_,
+                     .sink = call.sink};
     if (!request.body.empty())
       request.headers.push_back(std::string("Content-Type: ") + call.content_type);
     auto response = http_.exchange(request, *credential, stop);

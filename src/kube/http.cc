@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLargestBody = 64u << 20u;
 
 struct Exchange {
-  const HttpRequest& request;
+  const HttpCall& request;
   const std::stop_token& stop;
   HttpResponse response;
   CURL* handle = nullptr;
@@ -80,7 +80,7 @@ CurlHandle HttpClient::takeHandle() {
   return handle;
 }
 
-Result<HttpResponse> HttpClient::exchange(const HttpRequest& request, const Credential& credential,
+Result<HttpResponse> HttpClient::exchange(const HttpCall& request, const Credential& credential,
                                           const std::stop_token& stop) {
   CurlHandle owned = takeHandle();
   CURL* handle = owned.get();

@@ -16,7 +16,7 @@
 
 namespace dure {
 
-struct HttpRequest {
+struct HttpCall {
   std::string method = "GET";
   std::string url;
   std::vector<std::string> headers;  // "Accept: application/json"
@@ -39,7 +39,7 @@ class HttpClient {
 
   // Unavailable if there was no answer. Denied if the server is not who it should be, or does not
   // take the certificate. An exchange that the sink or `stop` ended is a success.
-  Result<HttpResponse> exchange(const HttpRequest& request, const Credential& credential,
+  Result<HttpResponse> exchange(const HttpCall& request, const Credential& credential,
                                 const std::stop_token& stop = {});
 
  private:

@@ -9,6 +9,8 @@
 #include <openssl/evp.h>
 #include <nlohmann/json.hpp>
 
+#include "kube/base64.h"
+
 namespace dure {
 namespace {
 
@@ -20,22 +22,13 @@ constexpr std::size_t kLargestHead = 64u << 10u;
 // How often a wait looks whether it is to stop.
 constexpr std::chrono::milliseconds kLook{100};
 
-std::string base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                     reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(length));
-  return text;
-}
-
 // What proves that the other end has understood that this is a WebSocket.
 std::string acceptanceOf(const std::string& key) {
   const std::string joined = key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int length = 0;
   EVP_Digest(joined.data(), joined.size(), digest, &length, EVP_sha1(), nullptr);
-  return base64({reinterpret_cast<char*>(digest), length});
+  return toBase64({reinterpret_cast<char*>(digest), length});
 }
 
 std::string lower(std::string text) {
@@ -144,7 +137,7 @@ Status WebSocket::shakeHands(const std::string& url, const std::string& protocol
                              const std::vector<std::string>& headers, Duration patience) {
   std::string random(16, '\0');
   for (char& c : random) c = static_cast<char>(randomMask() & 0xFFu);
-  const std::string key = base64(random);
+  const std::string key = toBase64(random);
   const auto path = url.find('/', url.find("://") + 3);
   std::string head = fmt::format(
       "GET {} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -157,7 +157,10 @@ Status InventoryBuilder::addNode(const json& object) {
 Status InventoryBuilder::addPod(const json& pod) {
   const std::string phase = text(pod, {"status", "phase"});
   if (phase == "Succeeded" || phase == "Failed") return {};
-  const auto found = index_.find(text(pod, {"spec", "nodeName"}));
+  std::string where = text(pod, {"spec", "nodeName"});
+  // The scheduler has not seen it yet, but whoever planned it has given it this place.
+  if (where.empty()) where = text(pod, {"metadata", "annotations", kNodeAnnotation.data()});
+  const auto found = index_.find(where);
   if (found == index_.end()) return {};
   const std::string name = text(pod, {"metadata", "name"});
   const auto request = requestOf(pod);

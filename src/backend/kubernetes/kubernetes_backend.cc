@@ -1,0 +1,349 @@
+#include "backend/kubernetes/kubernetes_backend.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+#include <fmt/core.h>
+
+#include "backend/kubernetes/cluster_inventory.h"
+#include "backend/kubernetes/layout.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+// From one look at the nodes to the next, while there is no place.
+constexpr auto kFirstLook = 500ms;
+constexpr auto kLastLook = 5s;
+// An image that cannot be had for so long is not there.
+constexpr auto kDoubt = 10s;
+// Beyond an agent's lease, before its pod is removed although nobody has seen it end.
+constexpr auto kMargin = 10s;
+constexpr auto kTick = 1s;
+// Of all managers that may look at all nodes; the others have one for their namespace.
+constexpr const char* kCommonNamespace = "default";
+
+bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+    if (stop.stop_requested()) return false;
+    std::this_thread::sleep_for(20ms);
+  }
+  return !stop.stop_requested();
+}
+
+}  // namespace
+
+KubernetesBackend::KubernetesBackend(asio::io_context& loop, KubeClient& client, Options options)
+    : loop_(loop),
+      client_(client),
+      options_(std::move(options)),
+      lock_(client, options_.sees_nodes ? kCommonNamespace : options_.run.name_space,
+            options_.run.name_space + "/" + options_.run.object()),
+      timer_(loop) {}
+
+KubernetesBackend::~KubernetesBackend() {
+  *alive_ = false;
+  watcher_.request_stop();
+  worker_.request_stop();
+}
+
+void KubernetesBackend::listen(Handlers handlers) {
+  handlers_ = std::move(handlers);
+  worker_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  look();
+}
+
+Result<Site> KubernetesBackend::survey(const Job& job) {
+  return siteOf(options_.run, job, options_.address);
+}
+
+// ---- the two threads
+
+void KubernetesBackend::ask(std::function<void(const std::stop_token&)> what) {
+  const std::lock_guard lock(mutex_);
+  asked_.push_back(std::move(what));
+  wake_.notify_one();
+}
+
+void KubernetesBackend::work(const std::stop_token& stop) {
+  while (true) {
+    std::function<void(const std::stop_token&)> next;
+    {
+      std::unique_lock lock(mutex_);
+      if (!wake_.wait(lock, stop, [this] { return !asked_.empty(); })) return;
+      next = std::move(asked_.front());
+      asked_.pop_front();
+    }
+    next(stop);
+  }
+}
+
+void KubernetesBackend::tell(std::function<void()> what) {
+  asio::post(loop_, [alive = alive_, what = std::move(what)] {
+    if (*alive) what();
+  });
+}
+
+void KubernetesBackend::watch(const std::stop_token& stop) {
+  keepWatching(
+      client_,
+      {.address = {kinds::kPods, options_.run.name_space, "", ""},
+       .selector = {.labels = selectorOf(options_.run, "task")},
+       .replaced =
+           [this](std::vector<json>&& pods) {
+             tell([this, pods = std::move(pods)] { sawAll(pods); });
+           },
+       .changed =
+           [this](WatchEvent event, json&& pod) {
+             tell([this, view = viewPod(pod), event] { saw(view, event == WatchEvent::kDeleted); });
+           },
+       // The run goes on meanwhile: agents tell what matters.
+       .trouble = [](const std::optional<Error>&) {}},
+      stop);
+}
+
+// ---- placing and starting
+
+void KubernetesBackend::place(int generation, int workers) {
+  ask([this, generation, workers](const std::stop_token& stop) {
+    findPlace(generation, workers, stop);
+  });
+}
+
+void KubernetesBackend::findPlace(int generation, int workers, const std::stop_token& stop) {
+  if (!options_.sees_nodes) {
+    // The scheduler finds a place for each.
+    const Layout layout{.workers = workers, .gpus = {}, .changes = true};
+    return tell([this, generation, layout] { placed(generation, layout, {}); });
+  }
+  Request request = makeRequest(options_.job);
+  request.most -= options_.job.workers.max - workers;
+  auto pause = std::chrono::milliseconds(kFirstLook);
+  while (!stop.stop_requested()) {
+    std::string why;
+    if (auto locked = lock_.acquire(stop); !locked) {
+      why = locked.error().message();
+    } else if (const auto inventory = readInventory(client_, options_.job.nodes); !inventory) {
+      why = inventory.error().message();
+    } else {
+      const auto found = dure::place(request, *inventory);
+      if (const auto* placement = std::get_if<Placement>(&found)) {
+        // The lock stays ours until the pods are there.
+        const Layout layout = layoutOf(options_.job, *placement);
+        auto nodes = nodesOf(makeRoster(options_.job, layout), *placement);
+        return tell([this, generation, layout, nodes = std::move(nodes)] {
+          placed(generation, layout, nodes);
+        });
+      }
+      why = std::get<Shortage>(found).waiting();
+    }
+    lock_.release();
+    tell([this, why] { handlers_.waits(why); });
+    if (!sleepFor(pause, stop)) return;
+    pause = std::min(pause * 2, std::chrono::milliseconds(kLastLook));
+  }
+}
+
+void KubernetesBackend::placed(int generation, const Layout& layout,
+                               std::map<std::string, std::string> nodes) {
+  generation_ = generation;
+  roster_ = makeRoster(options_.job, layout);
+  members_.clear();
+  starting_.clear();
+  for (const Task& task : roster_.tasks) members_[task.name()].node = nodes[task.name()];
+  ask([this, generation](const std::stop_token&) { removeOld(generation); });
+  handlers_.placed(layout);
+}
+
+Status KubernetesBackend::start(const TaskSpec& task) {
+  starting_.push_back({.task = task.task,
+                       .pod = podOf({.run = options_.run,
+                                     .job = options_.job,
+                                     .images = options_.images,
+                                     .task = *roster_.find(task.task),
+                                     .spec = task,
+                                     .node = members_.at(task.task).node,
+                                     .owner = options_.owner})});
+  if (starting_.size() < roster_.tasks.size()) return {};
+  // Workers first, the chief last.
+  std::reverse(starting_.begin(), starting_.end());
+  ask([this, tasks = std::exchange(starting_, {})](const std::stop_token& stop) {
+    createAll(tasks, stop);
+  });
+  return {};
+}
+
+void KubernetesBackend::createAll(const std::vector<Starting>& tasks, const std::stop_token& stop) {
+  for (const Starting& task : tasks) {
+    auto created = createOne(task.pod, stop);
+    if (stop.stop_requested()) break;
+    if (created) continue;
+    const bool for_good = created.error().code() != Code::kUnavailable;
+    tell([this, task = task.task, why = created.error().message(), for_good] {
+      Member& member = members_[task];
+      member.gone = true;
+      member.told = true;
+      handlers_.refused(task, why, for_good);
+    });
+    break;
+  }
+  lock_.release();
+}
+
+Status KubernetesBackend::createOne(const json& pod, const std::stop_token& stop) {
+  while (true) {
+    auto created = client_.create({kinds::kPods, options_.run.name_space, "", ""}, pod);
+    // It is there already if the reply to an earlier try got lost.
+    if (created || created.error().code() == Code::kExists) return {};
+    if (created.error().code() != Code::kUnavailable || !sleepFor(kFirstLook, stop)) {
+      return std::move(created).error();
+    }
+  }
+}
+
+// The words of the last generation stay readable; those before it have been told.
+void KubernetesBackend::removeOld(int generation) {
+  auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
+                              {.labels = selectorOf(options_.run, "task")});
+  if (!pods) return;
+  for (const json& pod : *pods) {
+    const PodView view = viewPod(pod);
+    if (view.generation >= generation - 1) continue;
+    static_cast<void>(client_.remove({kinds::kPods, options_.run.name_space, view.name, ""}));
+  }
+}
+
+// ---- what becomes of them
+
+void KubernetesBackend::kill(const std::string& task) {
+  const auto found = members_.find(task);
+  if (found == members_.end() || found->second.gone) return;
+  Member& member = found->second;
+  member.killed = true;
+  const auto lease = std::chrono::milliseconds(options_.job.timeouts.heartbeat);
+  if (!member.given_up_at && lease.count() > 0) {
+    member.given_up_at = Clock::now() + lease + kMargin;
+  }
+  ask([this, task, generation = generation_](const std::stop_token&) {
+    const KubeAddress pod{kinds::kPods, options_.run.name_space, options_.run.pod(task, generation),
+                          ""};
+    static_cast<void>(client_.remove(pod, {.grace_seconds = 1}));
+    // One that never came to be is not seen to go either.
+    const auto left = client_.get(pod);
+    if (!left && left.error().code() == Code::kNotFound) tell([this, task] { gone(task); });
+  });
+}
+
+void KubernetesBackend::gone(const std::string& task) {
+  const auto member = members_.find(task);
+  if (member == members_.end() || std::exchange(member->second.gone, true)) return;
+  handlers_.gone(task);
+}
+
+void KubernetesBackend::sawAll(const std::vector<json>& pods) {
+  std::map<std::string, PodView> views;
+  for (const json& pod : pods) {
+    PodView view = viewPod(pod);
+    if (view.generation == generation_) views[view.task] = std::move(view);
+  }
+  for (const auto& [task, view] : views) saw(view, false);
+}
+
+void KubernetesBackend::saw(const PodView& pod, bool deleted) {
+  if (pod.generation != generation_) return;
+  const auto found = members_.find(pod.task);
+  if (found == members_.end() || found->second.gone) return;
+  Member& member = found->second;
+  if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && !member.killed) {
+    member.told = true;
+    handlers_.taken(pod.task, pod.problem);
+  }
+  if (deleted || pod.ended()) return gone(pod.task);
+  if (pod.deleting && !member.killed && !std::exchange(member.told, true)) {
+    return handlers_.taken(pod.task,
+                           fmt::format("its pod is being deleted{}",
+                                       pod.node.empty() ? "" : fmt::format(" ({})", pod.node)));
+  }
+  const bool doubtful = pod.hopeless || pod.doubtful;
+  if (!doubtful) {
+    member.doubtful_since.reset();
+  } else if (!member.doubtful_since) {
+    member.doubtful_since = Clock::now();
+  }
+  const bool refused =
+      pod.hopeless || (pod.doubtful && Clock::now() - *member.doubtful_since > kDoubt);
+  if (!refused || member.told || member.killed) return;
+  member.told = true;
+  kill(pod.task);
+  // Nothing of it ever ran.
+  member.gone = true;
+  handlers_.refused(pod.task, pod.problem, true);
+}
+
+// Pods on nodes that do not answer are never seen to end. When their agents' leases have run out,
+// nothing of them can be left.
+void KubernetesBackend::look() {
+  std::vector<std::string> over;
+  for (const auto& [task, member] : members_) {
+    if (!member.gone && member.given_up_at && Clock::now() > *member.given_up_at) {
+      over.push_back(task);
+    }
+  }
+  for (const std::string& task : over) {
+    ask([this, name = options_.run.pod(task, generation_)](const std::stop_token&) {
+      static_cast<void>(
+          client_.remove({kinds::kPods, options_.run.name_space, name, ""}, {.grace_seconds = 0}));
+    });
+    gone(task);
+  }
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) look();
+  });
+}
+
+Status KubernetesBackend::begin() {
+  const auto deadline = Clock::now() + options_.job.timeouts.heartbeat + kMargin;
+  while (true) {
+    auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
+                                {.labels = selectorOf(options_.run, "task")});
+    if (!pods) return std::move(pods).error();
+    bool left = false;
+    for (const json& pod : *pods) {
+      const PodView view = viewPod(pod);
+      if (view.ended()) continue;
+      left = true;
+      const int grace = Clock::now() > deadline ? 0 : 1;
+      if (view.deleting && grace > 0) continue;
+      static_cast<void>(client_.remove({kinds::kPods, options_.run.name_space, view.name, ""},
+                                       {.grace_seconds = grace}));
+    }
+    if (!left) return {};
+    std::this_thread::sleep_for(kFirstLook);
+  }
+}
+
+Status KubernetesBackend::cleanUp(bool succeeded) {
+  auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
+                              {.labels = selectorOf(options_.run, "task")});
+  if (!pods) return std::move(pods).error();
+  const Task* chief = roster_.holder(0);
+  for (const json& pod : *pods) {
+    const PodView view = viewPod(pod);
+    bool stays = view.ended();
+    if (options_.job.clean == Clean::kAll) stays = false;
+    if (options_.job.clean == Clean::kWorkers && succeeded) {
+      stays = chief != nullptr && view.task == chief->name() && view.generation == generation_;
+    }
+    if (stays) continue;
+    auto removed = client_.remove({kinds::kPods, options_.run.name_space, view.name, ""});
+    if (!removed) return removed;
+  }
+  return {};
+}
+
+}  // namespace dure

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/kubernetes/names.h"
+#include "backend/kubernetes/objects.h"
+#include "backend/kubernetes/placement_lock.h"
+#include "backend/kubernetes/pod_view.h"
+#include "kube/client.h"
+#include "launch/backend.h"
+#include "net/asio.h"
+#include "plan/place.h"
+
+namespace dure {
+
+// Tasks as pods. What is asked of the API server is asked by a thread of its own, in order, and
+// what happens to the pods is watched by another; all that is known is kept on the loop.
+class KubernetesBackend : public Backend {
+ public:
+  struct Options {
+    KubeRun run;
+    Job job;
+    KubeImages images;
+    nlohmann::json owner;  // of the pods
+    std::string address;   // of this process, for agents
+    bool sees_nodes = false;
+  };
+
+  KubernetesBackend(asio::io_context& loop, KubeClient& client, Options options);
+  ~KubernetesBackend() override;
+
+  // Ends what an earlier manager of the run has left, and returns when nothing of it is there.
+  Status begin();
+
+  void listen(Handlers handlers) override;
+  Result<Site> survey(const Job& job) override;
+  void place(int generation, int workers) override;
+  Status start(const TaskSpec& task) override;
+  void kill(const std::string& task) override;
+
+  // After the run: deletes the pods that are not to stay, and returns when that is done.
+  Status cleanUp(bool succeeded);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Member {
+    std::string node;  // that it was planned for
+    bool gone = false;
+    bool killed = false;
+    bool told = false;  // that it is being taken away, or cannot start
+    std::optional<Clock::time_point> doubtful_since;
+    std::optional<Clock::time_point> given_up_at;  // by then nothing of it can be left
+  };
+
+  struct Starting {
+    std::string task;
+    nlohmann::json pod;
+  };
+
+  void ask(std::function<void(const std::stop_token&)> what);
+  void work(const std::stop_token& stop);
+  void tell(std::function<void()> what);
+  void watch(const std::stop_token& stop);
+
+  void findPlace(int generation, int workers, const std::stop_token& stop);
+  void placed(int generation, const Layout& layout, std::map<std::string, std::string> nodes);
+  void createAll(const std::vector<Starting>& tasks, const std::stop_token& stop);
+  Status createOne(const nlohmann::json& pod, const std::stop_token& stop);
+  void removeOld(int generation);
+
+  void sawAll(const std::vector<nlohmann::json>& pods);
+  void saw(const PodView& pod, bool deleted);
+  void gone(const std::string& task);
+  void look();
+
+  asio::io_context& loop_;
+  KubeClient& client_;
+  const Options options_;
+  PlacementLock lock_;
+  Handlers handlers_;
+  asio::steady_timer timer_;
+  std::shared_ptr<bool> alive_ =
+      std::make_shared<bool>(true);  // for what is on its way to the loop
+
+  int generation_ = 0;
+  Roster roster_;
+  std::map<std::string, Member> members_;
+  std::vector<Starting> starting_;
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<std::function<void(const std::stop_token&)>> asked_;
+  std::jthread worker_;
+  std::jthread watcher_;
+};
+
+}  // namespace dure

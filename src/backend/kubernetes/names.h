@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+// What the objects of a run are called, and how they are found again.
+namespace dure {
+
+// A run of a job on Kubernetes: "train.2" as people name it, "train-2" as its objects are called.
+struct KubeRun {
+  std::string name_space;
+  std::string job;
+  int number = 1;
+
+  std::string text() const;    // "train.2"
+  std::string object() const;  // "train-2": its Job, its record, its service, its secret
+  // The pod of a task. Each generation has its own, so that the words of the last one stay
+  // readable.
+  std::string pod(const std::string& task, int generation) const;
+  std::string journal(int part) const;
+  std::string folder(int part) const;
+  std::string metrics() const;
+  std::string managerPod() const { return "manager"; }  // its host name
+  std::string host(const std::string& task) const;      // "worker-0.train-2"
+  // Of what is not in a namespace.
+  std::string clusterObject() const;  // "dure:NAMESPACE:train-2"
+};
+
+namespace labels {
+inline constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";
+inline constexpr const char* kJob = "dure/job";
+inline constexpr const char* kRun = "dure/run";  // the number
+inline constexpr const char* kPart =
+    "dure/part";  // record, journal, folder, metrics, manager, task
+inline constexpr const char* kTask = "dure/task";
+inline constexpr const char* kGeneration = "dure/generation";
+}  // namespace labels
+
+namespace annotations {
+// The node that a pod was planned for: it counts as taken before the scheduler has seen the pod.
+inline constexpr const char* kNode = "dure/node";
+// The ranks whose output a pod prints, in this order: "2,3"; with several, each line begins "[2] ".
+inline constexpr const char* kRanks = "dure/ranks";
+// Asks the manager to end the run: "gently" or "now".
+inline constexpr const char* kStop = "dure/stop";
+}  // namespace annotations
+
+nlohmann::json labelsOf(const KubeRun& run, const char* part);
+// "dure/job=train,dure/run=2" and, if it is given, the part.
+std::string selectorOf(const KubeRun& run, const char* part = nullptr);
+
+}  // namespace dure

@@ -1,0 +1,205 @@
+#include "backend/kubernetes/objects.h"
+
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+#include "launch/environment.h"
+#include "spec/print.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+// PyTorch's own, and what others expect.
+constexpr int kDefaultPort = 29500;
+constexpr int kStorePort = 29400;
+
+json metadataOf(const KubeRun& run, const std::string& name, const char* part, const json& owner) {
+  json metadata = {{"name", name}, {"namespace", run.name_space}, {"labels", labelsOf(run, part)}};
+  if (!owner.is_null()) metadata["ownerReferences"] = json::array({owner});
+  return metadata;
+}
+
+json clusterMetadata(const KubeRun& run, const json& owner) {
+  return {{"name", run.clusterObject()},
+          {"labels", labelsOf(run, "role")},
+          {"ownerReferences", json::array({owner})}};
+}
+
+json rule(const char* group, std::vector<std::string> resources, std::vector<std::string> verbs) {
+  return {{"apiGroups", {group}}, {"resources", std::move(resources)}, {"verbs", std::move(verbs)}};
+}
+
+std::string imageNamed(const char* variable, const char* name) {
+  const char* image = std::getenv(variable);
+  return image != nullptr && *image != '\0' ? image : fmt::format("{}:{}", name, DURE_VERSION);
+}
+
+}  // namespace
+
+KubeImages imagesFromEnvironment() {
+  return {.dure = imageNamed("DURE_IMAGE", "dure"),
+          .trainer = imageNamed("DURE_TRAINER_IMAGE", "dure-trainer")};
+}
+
+json ownerReference(const json& object) {
+  return {{"apiVersion", object.at("apiVersion")},
+          {"kind", object.at("kind")},
+          {"name", object.at("metadata").at("name")},
+          {"uid", object.at("metadata").at("uid")}};
+}
+
+Site siteOf(const KubeRun& run, const Job& job, const std::string& manager) {
+  Site site;
+  site.address = run.host("manager");
+  site.listen = manager;
+  site.interface = "eth0";
+  site.agent = kPodAgent;
+  site.trainer = "dure-trainer";
+  site.directory = std::string(kPodDirectory) + "/tasks";
+  site.workdir = kPodWorkdir;
+  site.root = job.program.user == 0;
+  site.lease = job.timeouts.heartbeat;
+  if (job.strategy == Strategy::kHorovod && !usesMpi(job)) site.store_port = kStorePort;
+  // Each task has an address of its own, so one port does for all. With a split the plan decides
+  // how many there are; no more than GPUs.
+  const int most = job.gpus > 0 ? job.gpus : job.workers.max;
+  for (const Task& task :
+       makeRoster(job,
+                  Layout{.workers = most,
+                  .gpus = std::vector<int>(job.gpus > 0 ? static_cast<std::size_t>(most) : 0, 1)})
+           .tasks) {
+    site.tasks[task.name()] = {.address = run.host(task.name()),
+                               .port = job.port != 0 ? job.port : kDefaultPort};
+  }
+  return site;
+}
+
+KubeObject recordObject(const KubeRun& run, const Job& job) {
+  return {kinds::kConfigMaps,
+          {{"apiVersion", "v1"},
+           {"kind", "ConfigMap"},
+           {"metadata", metadataOf(run, run.object(), "record", nullptr)},
+           {"data", {{"job.yaml", printJob(job)}}}}};
+}
+
+std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
+                                       const std::string& secret, const json& owner) {
+  const std::string name = run.object();
+  const auto metadata = [&](const char* part) { return metadataOf(run, name, part, owner); };
+  std::vector<KubeObject> objects;
+  objects.push_back({kinds::kSecrets,
+                     {{"apiVersion", "v1"},
+                      {"kind", "Secret"},
+                      {"metadata", metadata("secret")},
+                      {"stringData", {{"secret", secret}}}}});
+  // Names for the pods: TASK.RUN. They are there before the programs are.
+  json ports =
+      json::array({{{"name", "ranks"}, {"port", job.port != 0 ? job.port : kDefaultPort}}});
+  objects.push_back(
+      {kinds::kServices,
+       {{"apiVersion", "v1"},
+        {"kind", "Service"},
+        {"metadata", metadata("service")},
+        {"spec",
+         {{"clusterIP", "None"},
+          {"publishNotReadyAddresses", true},
+          {"ports", ports},
+          {"selector", {{labels::kJob, run.job}, {labels::kRun, std::to_string(run.number)}}}}}}});
+  objects.push_back(
+      {kinds::kServiceAccounts,
+       {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", metadata("account")}}});
+  objects.push_back(
+      {kinds::kRoles,
+       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+        {"kind", "Role"},
+        {"metadata", metadata("role")},
+        {"rules",
+         {rule("", {"pods"}, {"get", "list", "watch", "create", "delete"}),
+          rule("", {"configmaps"}, {"get", "list", "watch", "create", "patch"}),
+          rule("", {"events"}, {"create"}), rule("batch", {"jobs"}, {"get", "delete"}),
+          rule("coordination.k8s.io", {"leases"}, {"get", "create", "delete"})}}}});
+  objects.push_back(
+      {kinds::kRoleBindings,
+       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+        {"kind", "RoleBinding"},
+        {"metadata", metadata("role")},
+        {"roleRef", {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", name}}},
+        {"subjects",
+         {{{"kind", "ServiceAccount"}, {"name", name}, {"namespace", run.name_space}}}}}});
+  return objects;
+}
+
+KubeObject clusterRole(const KubeRun& run, const json& owner) {
+  json may_end = rule("rbac.authorization.k8s.io", {"clusterroles"}, {"delete"});
+  may_end["resourceNames"] = {run.clusterObject()};
+  return {kinds::kClusterRoles,
+          {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+           {"kind", "ClusterRole"},
+           {"metadata", clusterMetadata(run, owner)},
+           {"rules",
+            {rule("", {"nodes", "pods"}, {"list"}),
+             rule("coordination.k8s.io", {"leases"}, {"get", "create", "delete"}), may_end}}}};
+}
+
+KubeObject clusterBinding(const KubeRun& run, const json& owner) {
+  return {
+      kinds::kClusterRoleBindings,
+      {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+       {"kind", "ClusterRoleBinding"},
+       {"metadata", clusterMetadata(run, owner)},
+       {"roleRef",
+        {{"apiGroup", "rbac.authorization.k8s.io"},
+         {"kind", "ClusterRole"},
+         {"name", run.clusterObject()}}},
+       {"subjects",
+        {{{"kind", "ServiceAccount"}, {"name", run.object()}, {"namespace", run.name_space}}}}}};
+}
+
+KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& images,
+                         const json& owner) {
+  const json labels = labelsOf(run, "manager");
+  const auto field = [](const char* name, const char* path) {
+    return json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
+  };
+  json env = json::array(
+      {field("DURE_POD_IP", "status.podIP"),
+       {{"name", "DURE_IMAGE"}, {"value", images.dure}},
+       {{"name", "DURE_TRAINER_IMAGE"}, {"value", images.trainer}},
+       {{"name", "DURE_SECRET"},
+        {"valueFrom", {{"secretKeyRef", {{"name", run.object()}, {"key", "secret"}}}}}}});
+  json container = {{"name", "manager"},
+                    {"image", images.dure},
+                    {"command", {"dure", "coordinate", "--namespace", run.name_space, run.text()}},
+                    {"env", env},
+                    {"securityContext",
+                     {{"allowPrivilegeEscalation", false},
+                      {"readOnlyRootFilesystem", true},
+                      {"capabilities", {{"drop", {"ALL"}}}}}},
+                    {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}}}};
+  if (!job.program.pull.empty()) container["imagePullPolicy"] = job.program.pull;
+  json pod = {{"serviceAccountName", run.object()},
+              {"hostname", "manager"},
+              {"subdomain", run.object()},
+              {"restartPolicy", "OnFailure"},
+              // It waits for the gang to end before it ends itself.
+              {"terminationGracePeriodSeconds", 30},
+              {"securityContext",
+               {{"runAsNonRoot", true},
+                {"runAsUser", 1000},
+                {"fsGroup", 1000},
+                {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+              {"containers", {container}}};
+  return {kinds::kJobs,
+          {{"apiVersion", "batch/v1"},
+           {"kind", "Job"},
+           {"metadata", metadataOf(run, run.object(), "manager", owner)},
+           {"spec",
+            // A manager that dies comes back, however often.
+            {{"backoffLimit", 100'000},
+             {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}}};
+}
+
+}  // namespace dure

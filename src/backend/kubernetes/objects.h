@@ -1,0 +1,64 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "backend/kubernetes/names.h"
+#include "kube/client.h"
+#include "launch/backend.h"
+#include "launch/roster.h"
+#include "launch/site.h"
+#include "spec/job.h"
+
+// The objects that make up a run. Pure: what is sent to the API server, and nothing else.
+namespace dure {
+
+// The images of Dure itself.
+struct KubeImages {
+  std::string dure;     // has dure and dure-agent
+  std::string trainer;  // has dure-trainer: for native jobs that name no image
+};
+// $DURE_IMAGE and $DURE_TRAINER_IMAGE, or those of this version.
+KubeImages imagesFromEnvironment();
+
+// Where things are in the pods of a run.
+inline constexpr const char* kPodDirectory = "/dure";
+inline constexpr const char* kPodWorkdir = "/dure/work";
+inline constexpr const char* kPodAgent = "/dure/bin/dure-agent";
+
+// What the ranks of this run will be told. `manager` is the manager's address, if it is known.
+Site siteOf(const KubeRun& run, const Job& job, const std::string& manager = "");
+
+struct KubeObject {
+  KubeKind kind;
+  nlohmann::json object;
+};
+
+nlohmann::json ownerReference(const nlohmann::json& object);
+
+// The record, which owns everything else. The job goes into it as the manager is to run it.
+KubeObject recordObject(const KubeRun& run, const Job& job);
+// The rest of what a run needs before its manager starts: secret, service, account and rights.
+std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
+                                       const std::string& secret, const nlohmann::json& owner);
+// Node listing for the manager, where the user may grant it. It is not in the namespace, but goes
+// with it: `owner` of the role is the namespace, that of the binding is the role.
+KubeObject clusterRole(const KubeRun& run, const nlohmann::json& owner);
+KubeObject clusterBinding(const KubeRun& run, const nlohmann::json& owner);
+KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& images,
+                         const nlohmann::json& owner);
+
+struct TaskPod {
+  const KubeRun& run;
+  const Job& job;
+  const KubeImages& images;
+  const Task& task;
+  const TaskSpec& spec;
+  std::string node;  // planned; empty: wherever the scheduler puts it
+  nlohmann::json owner;
+};
+nlohmann::json podOf(const TaskPod& pod);
+
+}  // namespace dure

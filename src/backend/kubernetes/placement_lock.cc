@@ -1,0 +1,66 @@
+#include "backend/kubernetes/placement_lock.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kName = "dure-placement";
+constexpr auto kLook = std::chrono::milliseconds(100);
+// Longer than a gang takes to be placed and created; one that is held for longer has lost its
+// holder.
+constexpr auto kLongest = std::chrono::seconds(30);
+
+}  // namespace
+
+PlacementLock::PlacementLock(KubeClient& client, std::string name_space, std::string holder)
+    : client_(client),
+      address_{kinds::kLeases, std::move(name_space), kName, ""},
+      holder_(std::move(holder)) {}
+
+PlacementLock::~PlacementLock() { release(); }
+
+Status PlacementLock::acquire(const std::stop_token& stop) {
+  const json lease = {{"apiVersion", "coordination.k8s.io/v1"},
+                      {"kind", "Lease"},
+                      {"metadata", {{"name", kName}, {"namespace", address_.name_space}}},
+                      {"spec", {{"holderIdentity", holder_}}}};
+  std::string seen;  // whose lease this is
+  auto since = std::chrono::steady_clock::now();
+  while (!stop.stop_requested()) {
+    auto made = client_.create(address_, lease);
+    if (made) {
+      uid_ = made->at("metadata").at("uid");
+      return {};
+    }
+    if (made.error().code() != Code::kExists) return std::move(made).error();
+    auto other = client_.get(address_);
+    const std::string uid =
+        other ? other->value("metadata", json::object()).value("uid", "") : std::string();
+    if (other && other->value("spec", json::object()).value("holderIdentity", "") == holder_) {
+      // Our own, of a reply that got lost or of a life before this one.
+      uid_ = uid;
+      return {};
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (uid != seen) {
+      seen = uid;
+      since = now;
+    } else if (!uid.empty() && now - since > kLongest) {
+      static_cast<void>(client_.remove(address_, {.uid = uid}));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return Error(Code::kUnavailable, "stopped");
+}
+
+void PlacementLock::release() {
+  if (uid_.empty()) return;
+  static_cast<void>(client_.remove(address_, {.uid = std::exchange(uid_, "")}));
+}
+
+}  // namespace dure

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "kube/client.h"
+
+namespace dure {
+
+// Held by the one manager that is placing a gang: from reading what is free until its pods are
+// created, so that two never count on the same place. It is a Lease that exists while it is held,
+// in one namespace for the whole cluster where the manager may, else in its own.
+class PlacementLock {
+ public:
+  PlacementLock(KubeClient& client, std::string name_space, std::string holder);
+  ~PlacementLock();
+  PlacementLock(const PlacementLock&) = delete;
+  PlacementLock& operator=(const PlacementLock&) = delete;
+
+  // Waits until it is ours. One whose holder has died is taken over after a while.
+  Status acquire(const std::stop_token& stop);
+  void release();
+
+ private:
+  KubeClient& client_;
+  const KubeAddress address_;
+  const std::string holder_;
+  std::string uid_;  // of the lease that is ours; empty: none
+};
+
+}  // namespace dure

@@ -1,0 +1,82 @@
+#include "backend/kubernetes/pod_view.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "backend/kubernetes/names.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::string_view, 3> kHopeless = {"InvalidImageName", "ErrImageNeverPull",
+                                                       "CreateContainerConfigError"};
+constexpr std::array<std::string_view, 4> kDoubtful = {"ErrImagePull", "ImagePullBackOff",
+                                                       "CreateContainerError", "RunContainerError"};
+
+std::string text(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+const json& child(const json& object, const char* name) {
+  static const json kNothing = json::object();
+  const auto found = object.find(name);
+  return found != object.end() ? *found : kNothing;
+}
+
+bool isOneOf(const auto& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void lookAt(const json& container, PodView& view) {
+  const json& waiting = child(child(container, "state"), "waiting");
+  const std::string reason = text(waiting, "reason");
+  const bool hopeless = isOneOf(kHopeless, reason);
+  if (!hopeless && !isOneOf(kDoubtful, reason)) return;
+  view.hopeless = view.hopeless || hopeless;
+  view.doubtful = view.doubtful || !hopeless;
+  const std::string message = text(waiting, "message");
+  view.problem = reason.find("Image") != std::string::npos
+                     ? fmt::format("image {} cannot be had ({}{}{})", text(container, "image"),
+                                   reason, message.empty() ? "" : ": ", message)
+                     : fmt::format("{}{}{}", reason, message.empty() ? "" : ": ", message);
+}
+
+}  // namespace
+
+PodView viewPod(const json& pod) {
+  const json& metadata = child(pod, "metadata");
+  const json& tags = child(metadata, "labels");
+  const json& status = child(pod, "status");
+  PodView view{.name = text(metadata, "name"),
+               .task = text(tags, labels::kTask),
+               .generation = std::atoi(text(tags, labels::kGeneration).c_str()),
+               .node = text(child(pod, "spec"), "nodeName"),
+               .phase = text(status, "phase"),
+               .deleting = metadata.contains("deletionTimestamp")};
+  for (const char* group : {"initContainerStatuses", "containerStatuses"}) {
+    for (const json& container : child(status, group)) lookAt(container, view);
+  }
+  if (!view.problem.empty()) return view;
+  if (view.phase == "Failed" && !text(status, "reason").empty()) {
+    const std::string message = text(status, "message");
+    view.problem =
+        fmt::format("{}{}{}", text(status, "reason"), message.empty() ? "" : ": ", message);
+    return view;
+  }
+  for (const json& condition : child(status, "conditions")) {
+    if (text(condition, "type") == "PodScheduled" && text(condition, "status") == "False") {
+      view.problem = text(condition, "message");
+    }
+  }
+  return view;
+}
+
+}  // namespace dure

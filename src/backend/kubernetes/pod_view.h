@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace dure {
+
+// What is of interest about the pod of a task.
+struct PodView {
+  std::string name;
+  std::string task;
+  int generation = 0;
+  std::string node;
+  std::string phase;
+  bool deleting = false;
+  // Why it does not run, in a few words; empty: it does, or is about to. Also why it has failed,
+  // if that was not the program.
+  std::string problem;
+  // Waiting will not help: the image has no valid name, or a thing it needs does not exist.
+  bool hopeless = false;
+  // It may be an image that does not exist, or a registry that is away for a moment.
+  bool doubtful = false;
+
+  bool ended() const { return phase == "Succeeded" || phase == "Failed"; }
+};
+
+PodView viewPod(const nlohmann::json& pod);
+
+}  // namespace dure

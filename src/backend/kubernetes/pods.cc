@@ -1,0 +1,125 @@
+#include <fmt/core.h>
+
+#include "backend/kubernetes/manifest_parts.h"
+#include "backend/kubernetes/objects.h"
+#include "base/text.h"
+#include "launch/agent_options.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+// A node that does not answer for so long is given up; Kubernetes by itself waits five minutes.
+constexpr int kNodePatience = 30;
+constexpr const char* kShared = "dure";
+
+// What the agent is told. Its secret is not written into the pod, but taken from where it lies.
+json agentVariables(const TaskPod& pod) {
+  const AgentOptions options{.coordinator = pod.spec.coordinator,
+                             .secret = "",
+                             .run = pod.spec.run,
+                             .task = pod.spec.task,
+                             .generation = pod.spec.generation,
+                             .directory = std::string(kPodDirectory) + "/tasks/" + pod.spec.task,
+                             .encrypted = pod.spec.encrypted,
+                             .contained = true,
+                             .folder = kPodWorkdir};
+  json variables = json::array();
+  for (const std::string& entry : toEnvironment(options)) {
+    const std::size_t equals = entry.find('=');
+    const std::string name = entry.substr(0, equals);
+    if (name == std::string(kAgentPrefix) + "SECRET") {
+      variables.push_back(
+          {{"name", name},
+           {"valueFrom", {{"secretKeyRef", {{"name", pod.run.object()}, {"key", "secret"}}}}}});
+    } else {
+      variables.push_back({{"name", name}, {"value", literalText(entry.substr(equals + 1))}});
+    }
+  }
+  // Whoever has no entry in the image's list of users has / for a home, and may not write there.
+  if (pod.job.program.user != 0) variables.push_back({{"name", "HOME"}, {"value", kPodDirectory}});
+  return variables;
+}
+
+// Only this node will do; the scheduler still decides whether it will.
+void bindTo(json& spec, const std::string& node) {
+  json& terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+                    ["nodeSelectorTerms"];
+  if (terms.is_null()) terms = json::array({json::object()});
+  for (json& term : terms) {
+    term["matchFields"] = {{{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}}};
+  }
+}
+
+}  // namespace
+
+json podOf(const TaskPod& pod) {
+  const Job& job = pod.job;
+  const bool chief = pod.task.first_rank == 0 && pod.task.processes > 0;
+  const std::string image = job.program.image.empty() && job.strategy == Strategy::kNative
+                                ? pod.images.trainer
+                                : job.program.image;
+  const json shared_mount = {{"name", kShared}, {"mountPath", kPodDirectory}};
+
+  json install = {{"name", "agent"},
+                  {"image", pod.images.dure},
+                  {"command", {"dure-agent", "install", kPodAgent}},
+                  {"securityContext", containerSecurity(job)},
+                  {"volumeMounts", {shared_mount}}};
+  install["securityContext"]["readOnlyRootFilesystem"] = true;
+  json main = {{"name", pod.task.name()},
+               {"image", image},
+               {"command", {kPodAgent}},
+               {"env", agentVariables(pod)},
+               {"securityContext", containerSecurity(job)},
+               {"resources", resourcesOf(job, pod.task.gpus)},
+               {"volumeMounts", mountsOf(job, kPodWorkdir, chief)}};
+  main["volumeMounts"].push_back(shared_mount);
+  // What containers get by themselves is too small for data loaders.
+  main["volumeMounts"].push_back({{"name", "shm"}, {"mountPath", "/dev/shm"}});
+  if (pod.task.role == Role::kLauncher) main["resources"] = json::object();
+  if (!job.program.pull.empty()) {
+    install["imagePullPolicy"] = job.program.pull;
+    main["imagePullPolicy"] = job.program.pull;
+  }
+
+  json spec = schedulingOf(job);
+  if (!pod.node.empty()) bindTo(spec, pod.node);
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    spec["tolerations"].push_back({{"key", taint},
+                                   {"operator", "Exists"},
+                                   {"effect", "NoExecute"},
+                                   {"tolerationSeconds", kNodePatience}});
+  }
+  spec["hostname"] = pod.task.name();
+  spec["subdomain"] = pod.run.object();
+  spec["restartPolicy"] = "Never";
+  spec["automountServiceAccountToken"] = false;
+  spec["enableServiceLinks"] = false;
+  // The agent is given a little more than its programs are.
+  spec["terminationGracePeriodSeconds"] = job.timeouts.stop.count() / 1000 + 5;
+  spec["securityContext"] = podSecurity(job);
+  spec["initContainers"] = {install};
+  spec["containers"] = {main};
+  spec["volumes"] = volumesOf(job, chief);
+  spec["volumes"].push_back({{"name", kShared}, {"emptyDir", json::object()}});
+  spec["volumes"].push_back({{"name", "shm"}, {"emptyDir", {{"medium", "Memory"}}}});
+
+  json labels = labelsOf(pod.run, "task");
+  labels[labels::kTask] = pod.task.name();
+  labels[labels::kGeneration] = std::to_string(pod.spec.generation);
+  json metadata = {{"name", pod.run.pod(pod.task.name(), pod.spec.generation)},
+                   {"namespace", pod.run.name_space},
+                   {"labels", labels},
+                   {"ownerReferences", {pod.owner}}};
+  std::vector<std::string> ranks;
+  for (int process = 0; process < pod.task.processes; ++process) {
+    ranks.push_back(std::to_string(pod.task.first_rank + process));
+  }
+  metadata["annotations"] = {{annotations::kRanks, join(ranks, ",")}};
+  if (!pod.node.empty()) metadata["annotations"][annotations::kNode] = pod.node;
+  return {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}};
+}
+
+}  // namespace dure

@@ -1,0 +1,230 @@
+#include "backend/kubernetes/record.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/core.h>
+#include <boost/asio/post.hpp>
+
+#include "base/text.h"
+#include "kube/base64.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kKeysOfAPart = 2'000;
+// An object may have 1 MiB; base64 makes four bytes of three.
+constexpr std::size_t kFolderPiece = 700u << 10u;
+constexpr const char* kFolderKey = "folder.tar.gz";
+constexpr auto kTryAgain = std::chrono::milliseconds(500);
+
+KubeAddress address(const KubeRun& run, const std::string& name) {
+  return {kinds::kConfigMaps, run.name_space, name, ""};
+}
+
+std::string textAt(const json& object, const char* group, const char* name) {
+  const json metadata = object.value("metadata", json::object());
+  return metadata.value(group, json::object()).value(name, "");
+}
+
+std::optional<KubeRun> runOf(const json& object, const std::string& name_space) {
+  const std::string job = textAt(object, "labels", labels::kJob);
+  const std::string number = textAt(object, "labels", labels::kRun);
+  const int parsed = std::atoi(number.c_str());
+  if (job.empty() || parsed <= 0) return std::nullopt;
+  return KubeRun{.name_space = name_space, .job = job, .number = parsed};
+}
+
+// The objects of one part of a run, by their names; names end in numbers.
+Result<std::vector<json>> partsOf(KubeClient& client, const KubeRun& run, const char* part) {
+  auto objects = client.listAll(address(run, ""), {.labels = selectorOf(run, part)});
+  if (!objects) return objects;
+  const auto number = [](const json& object) {
+    const std::string name = object.at("metadata").at("name");
+    return std::atoi(name.c_str() + name.rfind('-') + 1);
+  };
+  std::sort(objects->begin(), objects->end(),
+            [&](const json& a, const json& b) { return number(a) < number(b); });
+  return objects;
+}
+
+std::vector<Entry> entriesOf(const std::vector<json>& parts) {
+  std::vector<Entry> entries;
+  for (const json& part : parts) {
+    // Keys are numbers of one length, so their order is that of the entries.
+    const json data = part.value("data", json::object());
+    for (const auto& [key, line] : data.items()) {
+      const json parsed = json::parse(line.get<std::string>(), nullptr, false);
+      if (parsed.is_discarded()) continue;
+      if (auto entry = entryFromJson(parsed)) entries.push_back(*std::move(entry));
+    }
+  }
+  return entries;
+}
+
+json configMap(const KubeRun& run, const std::string& name, const char* part, const json& owner) {
+  json object = {
+      {"apiVersion", "v1"},
+      {"kind", "ConfigMap"},
+      {"metadata",
+       {{"name", name}, {"namespace", run.name_space}, {"labels", labelsOf(run, part)}}}};
+  if (!owner.is_null()) object["metadata"]["ownerReferences"] = json::array({owner});
+  return object;
+}
+
+}  // namespace
+
+Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::string& name_space,
+                                            const std::string& job) {
+  std::string selector = fmt::format("{}=record", labels::kPart);
+  if (!job.empty()) selector += fmt::format(",{}={}", labels::kJob, job);
+  auto objects = client.listAll({kinds::kConfigMaps, name_space, "", ""}, {.labels = selector});
+  if (!objects) return std::move(objects).error();
+  std::vector<KubeRecord> records;
+  for (json& object : *objects) {
+    const auto run = runOf(object, name_space);
+    if (!run) continue;
+    records.push_back({.run = *run,
+                       .object = object,
+                       .job = object.value("data", json::object()).value("job.yaml", "")});
+  }
+  std::sort(records.begin(), records.end(), [](const KubeRecord& a, const KubeRecord& b) {
+    const auto created = [](const KubeRecord& record) {
+      return record.object["metadata"].value("creationTimestamp", "");
+    };
+    return std::tuple(created(a), a.run.job, a.run.number) <
+           std::tuple(created(b), b.run.job, b.run.number);
+  });
+  return records;
+}
+
+Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run) {
+  auto object = client.get(address(run, run.object()));
+  if (!object) return std::move(object).error();
+  auto parts = partsOf(client, run, "journal");
+  if (!parts) return std::move(parts).error();
+  KubeRecord record{
+      .run = run, .object = *std::move(object), .job = "", .entries = entriesOf(*parts)};
+  record.job = record.object.value("data", json::object()).value("job.yaml", "");
+  return record;
+}
+
+Result<KubeRun> findRun(KubeClient& client, const std::string& name_space,
+                        const std::string& text) {
+  auto records = listRecords(client, name_space);
+  if (!records) return std::move(records).error();
+  const KubeRun* found = nullptr;
+  for (const KubeRecord& record : *records) {
+    if (record.run.text() == text) return record.run;
+    if (record.run.job == text && (found == nullptr || record.run.number > found->number)) {
+      found = &record.run;
+    }
+  }
+  if (found != nullptr) return *found;
+  std::vector<std::string> names;
+  for (const KubeRecord& record : *records) names.push_back(record.run.text());
+  return Error(Code::kNotFound,
+               fmt::format("there is no run {} in namespace {}{}", text, name_space,
+                           names.empty() ? "" : "; there are: " + join(names, ", ")));
+}
+
+Result<std::vector<std::string>> readMetrics(KubeClient& client, const KubeRun& run) {
+  auto object = client.get(address(run, run.metrics()));
+  if (!object) {
+    if (object.error().code() == Code::kNotFound) return std::vector<std::string>{};
+    return std::move(object).error();
+  }
+  return split(object->value("data", json::object()).value("metrics.jsonl", ""), '\n');
+}
+
+std::vector<json> folderObjects(const KubeRun& run, const std::string& archive) {
+  std::vector<json> objects;
+  for (std::size_t at = 0; at < archive.size(); at += kFolderPiece) {
+    json object = configMap(run, run.folder(static_cast<int>(objects.size())), "folder", nullptr);
+    object["binaryData"][kFolderKey] = toBase64(std::string_view(archive).substr(at, kFolderPiece));
+    object["immutable"] = true;
+    objects.push_back(std::move(object));
+  }
+  return objects;
+}
+
+Result<std::string> readFolder(KubeClient& client, const KubeRun& run) {
+  auto parts = partsOf(client, run, "folder");
+  if (!parts) return std::move(parts).error();
+  std::string archive;
+  for (const json& part : *parts) {
+    const auto piece = fromBase64(part.value("binaryData", json::object()).value(kFolderKey, ""));
+    if (!piece) return Error(Code::kInvalid, "the folder of the run is damaged");
+    archive += *piece;
+  }
+  return archive;
+}
+
+KubeJournal::KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run, json owner)
+    : loop_(loop), client_(client), run_(std::move(run)), owner_(std::move(owner)) {}
+
+KubeJournal::~KubeJournal() = default;
+
+Result<std::unique_ptr<KubeJournal>> KubeJournal::open(asio::io_context& loop, KubeClient& client,
+                                                       const KubeRun& run, const json& owner) {
+  std::unique_ptr<KubeJournal> journal(new KubeJournal(loop, client, run, owner));
+  auto parts = partsOf(client, run, "journal");
+  if (!parts) return std::move(parts).error();
+  for (const json& part : *parts) {
+    if (part.value("immutable", false)) continue;
+    const std::string name = part.at("metadata").at("name");
+    if (auto closed = client.patch(address(run, name), {{"immutable", true}}); !closed) {
+      return std::move(closed).error();
+    }
+  }
+  // Again: somebody may have written until a moment ago.
+  parts = partsOf(client, run, "journal");
+  if (!parts) return std::move(parts).error();
+  journal->before_ = entriesOf(*parts);
+  journal->part_ = static_cast<int>(parts->size());
+  if (auto begun = journal->beginPart(); !begun) return std::move(begun).error();
+  return journal;
+}
+
+Status KubeJournal::beginPart() {
+  auto made = client_.create(address(run_, ""),
+                             configMap(run_, run_.journal(part_ + 1), "journal", owner_));
+  if (!made) return std::move(made).error();
+  ++part_;
+  keys_ = 0;
+  return {};
+}
+
+void KubeJournal::append(const std::vector<Entry>& entries,
+                         std::function<void(const Status&)> written) {
+  writer_ = std::jthread([this, entries, written = std::move(written)](std::stop_token stop) {
+    Status status = write(entries, stop);
+    if (stop.stop_requested()) return;
+    asio::post(loop_, [status = std::move(status), written] { written(status); });
+  });
+}
+
+Status KubeJournal::write(const std::vector<Entry>& entries, const std::stop_token& stop) {
+  // What is written twice says the same, so whatever got lost on the way is simply sent again.
+  const auto insist = [&](const std::function<Status()>& send) -> Status {
+    while (true) {
+      auto sent = send();
+      if (sent || sent.error().code() != Code::kUnavailable || stop.stop_requested()) return sent;
+      std::this_thread::sleep_for(kTryAgain);
+    }
+  };
+  if (keys_ + static_cast<int>(entries.size()) > kKeysOfAPart) {
+    if (auto begun = insist([this] { return beginPart(); }); !begun) return begun;
+  }
+  json data;
+  for (const Entry& entry : entries) data[fmt::format("{:06}", keys_++)] = toJson(entry).dump();
+  return insist([&]() -> Status {
+    auto patched = client_.patch(address(run_, run_.journal(part_)), {{"data", data}});
+    if (patched) return {};
+    return std::move(patched).error().during("write the journal");
+  });
+}
+
+}  // namespace dure

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "backend/kubernetes/names.h"
+#include "kube/client.h"
+#include "launch/journal.h"
+#include "net/asio.h"
+
+// The record of a run in the API server: ConfigMaps, which outlive every pod.
+//
+//   NAME-N              the job as it is run; annotated by who wants the run to stop
+//   NAME-N-journal-I    what was decided, one entry a key; each manager begins a new one
+//   NAME-N-metrics      what the first rank reported, thinned out
+//   NAME-N-folder-I     the packed folder of the programs, in pieces
+namespace dure {
+
+struct KubeRecord {
+  KubeRun run;
+  nlohmann::json object;  // the ConfigMap
+  std::string job;        // YAML
+  std::vector<Entry> entries;
+};
+
+// All records of a namespace, the oldest first; without their entries if `shallow`.
+Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::string& name_space,
+                                            const std::string& job = "");
+Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run);
+// "train" is the newest run of that name, "train.2" the second. NotFound, with what there is.
+Result<KubeRun> findRun(KubeClient& client, const std::string& name_space, const std::string& text);
+
+// Lines of JSON, as ranks reported them.
+Result<std::vector<std::string>> readMetrics(KubeClient& client, const KubeRun& run);
+
+// The packed folder: what is stored, in order, and put together again.
+std::vector<nlohmann::json> folderObjects(const KubeRun& run, const std::string& archive);
+Result<std::string> readFolder(KubeClient& client, const KubeRun& run);
+
+// The journal as one manager writes it: entries in the order in which they are appended, from a
+// thread of its own, for as long as it takes while the API server is away.
+class KubeJournal : public Journal {
+ public:
+  // Reads what earlier managers wrote, and takes the pen from them: from then on their writes fail.
+  static Result<std::unique_ptr<KubeJournal>> open(asio::io_context& loop, KubeClient& client,
+                                                   const KubeRun& run, const nlohmann::json& owner);
+  ~KubeJournal() override;
+
+  const std::vector<Entry>& before() const { return before_; }
+  void append(const std::vector<Entry>& entries,
+              std::function<void(const Status&)> written) override;
+  // The same, waiting for it. Not while an append is under way.
+  Status write(const std::vector<Entry>& entries, const std::stop_token& stop = {});
+
+ private:
+  KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run, nlohmann::json owner);
+  Status beginPart();
+
+  asio::io_context& loop_;
+  KubeClient& client_;
+  const KubeRun run_;
+  const nlohmann::json owner_;
+  std::vector<Entry> before_;
+  int part_ = 0;
+  int keys_ = 0;  // in this part
+  std::jthread writer_;
+};
+
+}  // namespace dure

@@ -1,0 +1,145 @@
+#include "backend/kubernetes/reporter.h"
+
+#include <chrono>
+
+#include <fmt/core.h>
+
+#include "backend/kubernetes/objects.h"
+#include "base/text.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostMetrics = 400;
+constexpr std::size_t kMostEntries = 500;
+constexpr std::size_t kLongestReport = 2'000;
+constexpr auto kPause = 100ms;
+constexpr auto kMetricsPause = 3s;
+
+// Of each rank's coming and going the journal tells; here it would only be noise.
+bool isTelling(EntryKind kind) {
+  return kind != EntryKind::kJoined && kind != EntryKind::kExited && kind != EntryKind::kStopping;
+}
+
+std::string reasonOf(EntryKind kind) {
+  std::string name = entryKindName(kind);
+  name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
+bool isWarning(const Entry& entry) {
+  return (entry.outcome && *entry.outcome != Outcome::kSucceeded) ||
+         (entry.kind == EntryKind::kEnded && !entry.reason.empty());
+}
+
+}  // namespace
+
+KubeReporter::KubeReporter(KubeClient& client, KubeRun run, json job)
+    : client_(client),
+      run_(std::move(run)),
+      job_(std::move(job)),
+      worker_([this](const std::stop_token& stop) { work(stop); }) {}
+
+KubeReporter::~KubeReporter() = default;
+
+void KubeReporter::entry(const Entry& entry) {
+  if (!isTelling(entry.kind)) return;
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() < kMostEntries) entries_.push_back(entry);
+}
+
+Status KubeReporter::metric(int, int rank, std::string_view line) {
+  if (rank != 0 || line.size() > kLongestReport) return {};
+  const std::lock_guard lock(mutex_);
+  last_ = toValidUtf8(line);
+  changed_ = true;
+  if (reports_++ % every_ != 0) return {};
+  metrics_.push_back(last_);
+  if (metrics_.size() <= kMostMetrics) return {};
+  // Half of them is enough to draw a curve.
+  std::vector<std::string> fewer;
+  for (std::size_t i = 0; i < metrics_.size(); i += 2) fewer.push_back(std::move(metrics_[i]));
+  metrics_ = std::move(fewer);
+  every_ *= 2;
+  return {};
+}
+
+void KubeReporter::finish() {
+  worker_.request_stop();
+  if (worker_.joinable()) worker_.join();
+}
+
+void KubeReporter::work(const std::stop_token& stop) {
+  auto told = std::chrono::steady_clock::now();
+  while (true) {
+    const bool ending = stop.stop_requested();
+    std::optional<Entry> next;
+    std::optional<std::string> metrics;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!entries_.empty()) next = entries_.front();
+      const auto now = std::chrono::steady_clock::now();
+      if (changed_ && (ending || now - told > kMetricsPause)) {
+        metrics = join(metrics_, "\n");
+        if (metrics_.empty() || metrics_.back() != last_) *metrics += "\n" + last_;
+        changed_ = false;
+        told = now;
+      }
+    }
+    const bool got_through = (!metrics || tellMetrics(*metrics)) && (!next || tellEvent(*next));
+    if (next && got_through) {
+      const std::lock_guard lock(mutex_);
+      entries_.pop_front();
+      continue;
+    }
+    if (ending && (!next || !got_through)) return;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool KubeReporter::tellEvent(const Entry& entry) {
+  const std::string time = formatTime(entry.time).substr(0, 19) + "Z";
+  json about = ownerReference(job_);
+  about["namespace"] = run_.name_space;
+  const auto sent = client_.create({kinds::kEvents, run_.name_space, "", ""},
+                                   {{"apiVersion", "v1"},
+                                    {"kind", "Event"},
+                                    {"metadata",
+                                     {{"generateName", run_.object() + "."},
+                                      {"namespace", run_.name_space},
+                                      {"labels", labelsOf(run_, "event")}}},
+                                    {"involvedObject", about},
+                                    {"reason", reasonOf(entry.kind)},
+                                    {"message", toValidUtf8(describeEntry(entry).substr(0, 1000))},
+                                    {"type", isWarning(entry) ? "Warning" : "Normal"},
+                                    {"source", {{"component", "dure"}}},
+                                    {"firstTimestamp", time},
+                                    {"lastTimestamp", time},
+                                    {"count", 1}});
+  return sent || sent.error().code() != Code::kUnavailable;
+}
+
+bool KubeReporter::tellMetrics(const std::string& text) {
+  const KubeAddress address{kinds::kConfigMaps, run_.name_space, run_.metrics(), ""};
+  const json data = {{"metrics.jsonl", text}};
+  if (!made_) {
+    const auto created =
+        client_.create(address, {{"apiVersion", "v1"},
+                                 {"kind", "ConfigMap"},
+                                 {"metadata",
+                                  {{"name", run_.metrics()},
+                                   {"namespace", run_.name_space},
+                                   {"labels", labelsOf(run_, "metrics")},
+                                   {"ownerReferences", json::array({ownerReference(job_)})}}},
+                                 {"data", data}});
+    made_ = created || created.error().code() == Code::kExists;
+    if (created) return true;
+  }
+  const auto patched = client_.patch(address, {{"data", data}});
+  return patched || patched.error().code() != Code::kUnavailable;
+}
+
+}  // namespace dure

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/kubernetes/names.h"
+#include "kube/client.h"
+#include "launch/coordinator.h"
+
+namespace dure {
+
+// Tells the cluster how a run goes on: events of its Job, so that `kubectl describe` shows what was
+// decided, and the metrics of the first rank. From a thread of its own; what cannot be told now is
+// told later, or never if there is too much of it: nothing depends on it.
+class KubeReporter : public Observer {
+ public:
+  KubeReporter(KubeClient& client, KubeRun run, nlohmann::json job);
+  ~KubeReporter() override;
+
+  void entry(const Entry& entry) override;
+  Status output(int, int, std::string_view) override { return {}; }
+  Status metric(int generation, int rank, std::string_view line) override;
+
+  // Tells what is left to be told, and ends.
+  void finish();
+
+ private:
+  void work(const std::stop_token& stop);
+  bool tellEvent(const Entry& entry);
+  bool tellMetrics(const std::string& text);
+
+  KubeClient& client_;
+  const KubeRun run_;
+  const nlohmann::json job_;
+  std::mutex mutex_;
+  std::deque<Entry> entries_;
+  std::vector<std::string> metrics_;
+  std::size_t every_ = 1;  // of so many reports one is kept
+  std::size_t reports_ = 0;
+  std::string last_;  // the newest report, kept or not
+  bool changed_ = false;
+  bool made_ = false;  // the object of the metrics
+  std::jthread worker_;
+};
+
+}  // namespace dure

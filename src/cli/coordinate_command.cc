@@ -1,0 +1,241 @@
+#include <signal.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/core.h>
+
+#include "backend/kubernetes/kubernetes_backend.h"
+#include "backend/kubernetes/record.h"
+#include "backend/kubernetes/reporter.h"
+#include "base/sha256.h"
+#include "cli/command.h"
+#include "cli/terminal_view.h"
+#include "launch/coordinator.h"
+#include "spec/load.h"
+
+namespace dure::cli {
+namespace {
+
+using nlohmann::json;
+
+// Whoever follows the pods of a run reads their last words before they are deleted.
+constexpr auto kLastWords = std::chrono::seconds(3);
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Runs one job of this cluster, from inside it. It may die at any moment: the Job that it belongs
+// to starts another, which goes on from the journal.
+class Manager {
+ public:
+  Manager(Context& context, KubeClient& client, KubeRun run)
+      : client_(client), run_(std::move(run)), view_(context.out, context.err, clock_, {}) {}
+
+  // The exit code of the pod: 0 when the run is over, however it ended.
+  int execute() {
+    auto begun = begin();
+    if (!begun) {
+      view_.say(begun.error().message());
+      return kPlaceFailed;
+    }
+    if (coordinator_) {
+      waitForSignals();
+      loop_.run();
+      if (!ended_) return kPlaceFailed;
+    }
+    end();
+    return kDone;
+  }
+
+ private:
+  Status begin() {
+    auto record = client_.get({kinds::kConfigMaps, run_.name_space, run_.object(), ""});
+    if (!record) return std::move(record).error();
+    Loaded loaded =
+        loadJobText("", record->value("data", json::object()).value("job.yaml", ""), {});
+    if (!loaded.ok()) {
+      return Error(Code::kInvalid, "the job of the run: " + loaded.problems.front().message);
+    }
+    job_ = std::move(loaded.job);
+    auto manager = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
+    if (!manager) return std::move(manager).error();
+    // So that deleting the Job deletes the record, and with it everything.
+    const json owner = ownerReference(*manager);
+    const auto owned = client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""},
+                                     {{"metadata", {{"ownerReferences", json::array({owner})}}}});
+    if (!owned) return owned.error();
+
+    auto journal = KubeJournal::open(loop_, client_, run_, owner);
+    if (!journal) return std::move(journal).error();
+    journal_ = *std::move(journal);
+    const RunState before = replay(journal_->before());
+    backend_ = std::make_unique<KubernetesBackend>(
+        loop_, client_,
+        KubernetesBackend::Options{.run = run_,
+                                   .job = job_,
+                                   .images = imagesFromEnvironment(),
+                                   .owner = owner,
+                                   .address = variable("DURE_POD_IP"),
+                                   .sees_nodes = seesNodes()});
+    reporter_ = std::make_unique<KubeReporter>(client_, run_, *manager);
+    if (before.outcome) {
+      ended_ = before.outcome;
+      return {};
+    }
+    if (auto cleared = backend_->begin(); !cleared) return cleared;
+    const bool fresh = before.created == TimePoint{};
+    const Entry first{.kind = fresh ? EntryKind::kCreated : EntryKind::kResumed,
+                      .time = clock_.now(),
+                      .generation = before.generation};
+    if (auto written = journal_->write({first}); !written) return written;
+    reporter_->entry(first);
+    return startCoordinator(before);
+  }
+
+  Status startCoordinator(const RunState& before) {
+    auto site = backend_->survey(job_);
+    if (!site) return std::move(site).error();
+    auto folder = readFolder(client_, run_);
+    if (!folder) return std::move(folder).error();
+    const std::string hash = folder->empty() ? "" : sha256Hex(*folder);
+    signal(SIGPIPE, SIG_IGN);
+    coordinator_ = std::make_unique<Coordinator>(
+        loop_, clock_, *backend_, *journal_, std::vector<Observer*>{&view_, reporter_.get()},
+        Coordinator::Options{.run = run_.text(),
+                             .secret = variable("DURE_SECRET"),
+                             .job = job_,
+                             .site = *std::move(site),
+                             .before = before,
+                             .folder = *std::move(folder),
+                             .folder_hash = hash});
+    watchRecord();
+    return coordinator_->start([this](Outcome outcome, const std::string& reason) {
+      ended_ = outcome;
+      view_.say(fmt::format("{} {}{}{}", run_.text(), outcomeName(outcome),
+                            reason.empty() ? "" : ": ", reason));
+      loop_.stop();
+    });
+  }
+
+  bool seesNodes() {
+    for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
+      const auto allowed = client_.isAllowed("list", {kind, "", "", ""});
+      if (!allowed || !*allowed) return false;
+    }
+    return true;
+  }
+
+  // Whoever wants the run to stop writes it there.
+  void watchRecord() {
+    const auto look = [this](const json& record) {
+      const std::string asked = record.value("metadata", json::object())
+                                    .value("annotations", json::object())
+                                    .value(annotations::kStop, "");
+      if (asked.empty()) return;
+      asio::post(loop_, [this, asked] {
+        if (asked == asked_) return;
+        asked_ = asked;
+        coordinator_->stop("it was told to stop", asked == "now");
+      });
+    };
+    watcher_ = std::jthread([this, look](const std::stop_token& stop) {
+      keepWatching(client_,
+                   {.address = {kinds::kConfigMaps, run_.name_space, "", ""},
+                    .selector = {.labels = selectorOf(run_, "record"), .fields = ""},
+                    .replaced =
+                        [look](std::vector<json>&& records) {
+                          for (const json& record : records) look(record);
+                        },
+                    .changed = [look](WatchEvent, json&& record) { look(record); },
+                    .trouble = [](const std::optional<Error>&) {}},
+                   stop);
+    });
+  }
+
+  // The pod is to go, not the run: another manager takes it up.
+  void waitForSignals() {
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (error) return;
+      const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
+      if (job && !job->at("metadata").contains("deletionTimestamp")) {
+        view_.say("this manager is told to go; another one takes up the run");
+      } else {
+        // The whole run is being deleted. What does not go with it is ours to remove.
+        view_.say("the run is being deleted");
+        static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+      }
+      loop_.stop();
+    });
+  }
+
+  void end() {
+    watcher_.request_stop();
+    if (coordinator_) std::this_thread::sleep_for(kLastWords);
+    coordinator_.reset();
+    if (auto cleaned = backend_->cleanUp(*ended_ == Outcome::kSucceeded); !cleaned) {
+      view_.say(cleaned.error().message());
+    }
+    reporter_->finish();
+    if (job_.ttl.count() > 0) {
+      std::this_thread::sleep_for(job_.ttl);
+      static_cast<void>(client_.remove({kinds::kJobs, run_.name_space, run_.object(), ""}));
+    }
+    // Last: with it go our rights.
+    static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+  }
+
+  KubeClient& client_;
+  const KubeRun run_;
+  Job job_;
+  SystemClock clock_;
+  asio::io_context loop_{1};
+  asio::signal_set signals_{loop_, SIGINT, SIGTERM};
+  TerminalView view_;
+  std::unique_ptr<KubeJournal> journal_;
+  std::unique_ptr<KubernetesBackend> backend_;
+  std::unique_ptr<KubeReporter> reporter_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::jthread watcher_;
+  std::string asked_;
+  std::optional<Outcome> ended_;
+};
+
+void coordinateCommand(Context& context, const std::string& name_space, const std::string& text) {
+  auto access = accessInPod();
+  if (!access) return context.fail(access.error());
+  KubeClient client(*std::move(access));
+  const std::size_t dot = text.rfind('.');
+  const int number = dot == std::string::npos ? 0 : std::atoi(text.c_str() + dot + 1);
+  if (number <= 0) return context.mistake("the run must be NAME.NUMBER");
+  context.code = Manager(context, client,
+                         {.name_space = name_space, .job = text.substr(0, dot), .number = number})
+                     .execute();
+}
+
+}  // namespace
+
+void addCoordinate(CLI::App& app, Context& context) {
+  struct Arguments {
+    std::string name_space;
+    std::string run;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("coordinate", "Run a job of this cluster, from a pod of it");
+  command->group("");  // started by dure, not by hand
+  command->add_option("--namespace", arguments->name_space, "Where the run is")->required();
+  command->add_option("run", arguments->run, "NAME.NUMBER")->required();
+  command->callback(
+      [&context, arguments] { coordinateCommand(context, arguments->name_space, arguments->run); });
+}
+
+}  // namespace dure::cli

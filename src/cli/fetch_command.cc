@@ -1,0 +1,227 @@
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/core.h>
+
+#include "backend/kubernetes/manifest_parts.h"
+#include "backend/kubernetes/objects.h"
+#include "backend/kubernetes/pod_view.h"
+#include "backend/kubernetes/record.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/place_arguments.h"
+#include "kube/exec.h"
+#include "launch/file_stream.h"
+#include "runs/run_reader.h"
+#include "spec/load.h"
+
+namespace dure::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr auto kPoll = std::chrono::milliseconds(200);
+constexpr auto kPatience = std::chrono::seconds(60);
+
+struct FetchArguments {
+  std::string run;
+  std::string path;
+  std::string to;
+  PlaceArguments place;
+};
+
+std::string targetOf(const FetchArguments& arguments) {
+  if (!arguments.to.empty()) return arguments.to;
+  fs::path path = fs::path(arguments.path).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename();
+}
+
+void tell(Context& context, const FileReceiver& files, const std::string& target) {
+  context.out << fmt::format("{}: {} file{}, {}\n", target, files.files(),
+                             files.files() == 1 ? "" : "s", formatBytes(files.bytes()));
+}
+
+void fetchLocally(Context& context, const FetchArguments& arguments) {
+  const auto store = openStore(context);
+  if (!store) return;
+  const auto id = store->find(arguments.run);
+  if (!id) return context.fail(id.error());
+  const RunView run = readRun(*store, *id);
+  if (!run.job) return context.mistake("the record of " + id->text() + " is damaged");
+  const fs::path from = (fs::path(run.job->program.workdir) / arguments.path).lexically_normal();
+  FileReceiver files(targetOf(arguments));
+  std::error_code same;
+  if (fs::equivalent(from, targetOf(arguments), same)) {
+    return context.mistake(from.string() + " is here already");
+  }
+  auto sent = sendFiles(from, [&](std::string_view bytes) { return files.take(bytes); });
+  if (sent) sent = files.finish();
+  if (!sent) return context.fail(sent.error());
+  tell(context, files, targetOf(arguments));
+}
+
+// A pod that has the volume: one of the job's that still runs, or one made for looking into it.
+class VolumePod {
+ public:
+  VolumePod(KubeClient& client, KubeRun run, Job job)
+      : client_(client), run_(std::move(run)), job_(std::move(job)) {}
+
+  ~VolumePod() {
+    if (!made_.empty()) {
+      static_cast<void>(
+          client_.remove({kinds::kPods, run_.name_space, made_, ""}, {.grace_seconds = 0}));
+    }
+  }
+
+  Status find() {
+    const auto pods = client_.listAll({kinds::kPods, run_.name_space, "", ""},
+                                      {.labels = selectorOf(run_, "task")});
+    if (!pods) return pods.error();
+    for (const json& pod : *pods) {
+      const PodView view = viewPod(pod);
+      if (view.phase != "Running" || view.deleting) continue;
+      const auto ranks = pod["metadata"].value("annotations", json::object());
+      // The first rank's pod has every volume.
+      if (ranks.value(annotations::kRanks, "").rfind('0', 0) != 0) continue;
+      pod_ = view.name;
+      container_ = view.task;
+      agent_ = kPodAgent;
+      return {};
+    }
+    return make();
+  }
+
+  Status send(const std::string& path, FileReceiver& files) {
+    Status taken;
+    std::string complaint;
+    const auto code = exec(client_,
+                           {.name_space = run_.name_space,
+                            .pod = pod_,
+                            .container = container_,
+                            .command = {agent_, "send", path},
+                            .input = {}},
+                           [&](ExecStream stream, std::string_view bytes) {
+                             if (stream == ExecStream::kErr) {
+                               complaint += bytes;
+                             } else if (taken) {
+                               taken = files.take(bytes);
+                             }
+                           });
+    if (!code) return code.error();
+    if (*code != 0) {
+      while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
+      return Error(Code::kNotFound, complaint.substr(complaint.find(": ") + 2));
+    }
+    if (!taken) return taken;
+    return files.finish();
+  }
+
+ private:
+  Status make() {
+    made_ = fmt::format("{}-fetch-{}", run_.object(), randomToken().substr(0, 6));
+    pod_ = made_;
+    container_ = "fetch";
+    agent_ = "dure-agent";
+    json security = containerSecurity(job_);
+    security["readOnlyRootFilesystem"] = true;
+    json container = {{"name", container_},
+                      {"image", imagesFromEnvironment().dure},
+                      {"command", {"dure-agent", "wait"}},
+                      {"securityContext", security},
+                      {"volumeMounts", mountsOf(job_, kPodWorkdir, true)}};
+    if (!job_.program.pull.empty()) container["imagePullPolicy"] = job_.program.pull;
+    json spec = schedulingOf(job_);
+    spec["restartPolicy"] = "Never";
+    spec["automountServiceAccountToken"] = false;
+    spec["activeDeadlineSeconds"] = 3600;  // should we not come to delete it
+    spec["securityContext"] = podSecurity(job_);
+    spec["containers"] = {container};
+    spec["volumes"] = volumesOf(job_, true);
+    const auto made = client_.create(
+        {kinds::kPods, run_.name_space, "", ""},
+        {{"apiVersion", "v1"},
+         {"kind", "Pod"},
+         {"metadata",
+          {{"name", made_}, {"namespace", run_.name_space}, {"labels", labelsOf(run_, "fetch")}}},
+         {"spec", spec}});
+    if (!made) {
+      made_.clear();
+      return made.error();
+    }
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    std::string problem;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const auto pod = client_.get({kinds::kPods, run_.name_space, made_, ""});
+      if (!pod) return pod.error();
+      const PodView view = viewPod(*pod);
+      if (view.phase == "Running") return {};
+      problem = view.problem;
+      if (view.ended() || view.hopeless) break;
+      std::this_thread::sleep_for(kPoll);
+    }
+    return Error(Code::kUnavailable,
+                 fmt::format("the pod that looks into the volume does not start{}{}",
+                             problem.empty() ? "" : ": ", problem));
+  }
+
+  KubeClient& client_;
+  const KubeRun run_;
+  const Job job_;
+  std::string made_;
+  std::string pod_;
+  std::string container_;
+  std::string agent_;
+};
+
+void fetchFromCluster(Context& context, const FetchArguments& arguments) {
+  const auto client = arguments.place.connect(context);
+  if (!client) return;
+  const auto run = findRun(*client, client->access().name_space, arguments.run);
+  if (!run) return context.fail(run.error());
+  const auto record = readRecord(*client, *run);
+  if (!record) return context.fail(record.error());
+  const Loaded loaded = loadJobText("", record->job, {});
+  if (!loaded.ok()) return context.mistake("the record of " + run->text() + " is damaged");
+  VolumePod pod(*client, *run, loaded.job);
+  if (auto found = pod.find(); !found) return context.fail(found.error());
+  FileReceiver files(targetOf(arguments));
+  const fs::path path = (fs::path(kPodWorkdir) / arguments.path).lexically_normal();
+  if (auto sent = pod.send(path, files); !sent) return context.fail(sent.error());
+  tell(context, files, targetOf(arguments));
+}
+
+}  // namespace
+
+void addFetch(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<FetchArguments>();
+  CLI::App* command = app.add_subcommand("fetch", "Bring files home that a run wrote");
+  command->footer(
+      "PATH is as the job's program sees it: relative to its workdir, or whole. On Kubernetes it\n"
+      "must be on a volume of the job; if none of its pods holds that any more, one is made to "
+      "look\n"
+      "into it.\n"
+      "  dure fetch train out/model.h5 --on kubernetes");
+  command->add_option("run", arguments->run, "NAME for its newest run, or NAME.NUMBER")
+      ->option_text("RUN")
+      ->required();
+  command->add_option("path", arguments->path, "A file or a directory")
+      ->option_text("PATH")
+      ->required();
+  command->add_option("to", arguments->to, "Where to; its own name if left out")
+      ->option_text("[TO]");
+  arguments->place.addTo(*command);
+  command->callback([&context, arguments] {
+    arguments->place.onKubernetes() ? fetchFromCluster(context, *arguments)
+                                    : fetchLocally(context, *arguments);
+  });
+}
+
+}  // namespace dure::cli

@@ -1,0 +1,322 @@
+#include "cli/kubernetes_run.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "backend/kubernetes/objects.h"
+#include "backend/kubernetes/record.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "cli/kubernetes_runs.h"
+#include "cli/outcome.h"
+#include "cli/terminal_view.h"
+#include "launch/folder.h"
+
+namespace dure::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr auto kPoll = 200ms;
+// For the last words of pods that have ended.
+constexpr Duration kDrain{5'000};
+
+std::atomic<int> interrupts{0};
+
+// True if what is written to `path` outlives the pod.
+bool isKept(const Job& job, const std::string& path) {
+  const fs::path whole = (fs::path(kPodWorkdir) / path).lexically_normal();
+  for (const Volume& volume : allVolumes(job)) {
+    const fs::path root = (fs::path(kPodWorkdir) / volume.path).lexically_normal();
+    const auto [end, rest] = std::mismatch(root.begin(), root.end(), whole.begin(), whole.end());
+    if (end == root.end() && !volume.read_only) return true;
+  }
+  return false;
+}
+
+// A native job needs its folder only for what it reads from there.
+bool needsFolder(const Job& job) {
+  if (!job.program.ship) return false;
+  if (job.strategy != Strategy::kNative) return true;
+  for (const std::string& path :
+       {job.train.data.path, job.train.model.file, job.train.model.weights}) {
+    if (!path.empty() && fs::path(path).is_relative() && !isKept(job, path)) return true;
+  }
+  return false;
+}
+
+// Everything that is created before the manager, and the manager last: what a run needs is there
+// when it begins. The record owns the rest, so that it is enough to remove that.
+class Creation {
+ public:
+  Creation(KubeClient& client, const Job& job) : client_(client), job_(job) {}
+
+  Result<KubeRun> create() {
+    std::string archive;
+    if (needsFolder(job_)) {
+      auto folder = packFolder(job_.program.workdir, {.limit = job_.program.ship_limit});
+      if (!folder) return std::move(folder).error();
+      archive = std::move(folder->archive);
+    }
+    Job inside = job_;
+    inside.program.workdir = kPodWorkdir;
+    if (auto made = createRecord(inside); !made) return std::move(made).error();
+    if (auto made = createRest(inside, archive); !made) {
+      undo();
+      return std::move(made).error();
+    }
+    return run_;
+  }
+
+  void undo() { static_cast<void>(removeKubeRun(client_, run_)); }
+
+ private:
+  // The first free number of this name.
+  Status createRecord(const Job& inside) {
+    run_ = {.name_space = client_.access().name_space, .job = job_.name, .number = 1};
+    auto records = listRecords(client_, run_.name_space, job_.name);
+    if (!records) return std::move(records).error();
+    for (const KubeRecord& record : *records) {
+      run_.number = std::max(run_.number, record.run.number + 1);
+    }
+    while (true) {
+      const KubeObject object = recordObject(run_, inside);
+      auto made = client_.create({object.kind, run_.name_space, "", ""}, object.object);
+      if (made) {
+        record_ = *std::move(made);
+        return {};
+      }
+      if (made.error().code() != Code::kExists) return std::move(made).error();
+      ++run_.number;
+    }
+  }
+
+  Status createRest(const Job& inside, const std::string& archive) {
+    const json owner = ownerReference(record_);
+    for (const KubeObject& object : supportObjects(run_, inside, randomToken(), owner)) {
+      if (auto made = put(object.kind, object.object); !made) return made;
+    }
+    for (json& piece : folderObjects(run_, archive)) {
+      piece["metadata"]["ownerReferences"] = json::array({owner});
+      if (auto made = put(kinds::kConfigMaps, piece); !made) return made;
+    }
+    grantNodes();
+    const KubeObject manager = managerObject(run_, inside, imagesFromEnvironment(), owner);
+    return put(manager.kind, manager.object);
+  }
+
+  // Who may not grant it has the scheduler place the pods.
+  void grantNodes() {
+    const auto owner = client_.get({kinds::kNamespaces, "", run_.name_space, ""});
+    if (!owner) return;
+    const auto role =
+        client_.create({kinds::kClusterRoles}, clusterRole(run_, ownerReference(*owner)).object);
+    if (!role) return;
+    const auto bound = client_.create({kinds::kClusterRoleBindings},
+                                      clusterBinding(run_, ownerReference(*role)).object);
+    if (bound) return;
+    static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+  }
+
+  Status put(const KubeKind& kind, const json& object) {
+    auto made = client_.create({kind, kind.namespaced ? run_.name_space : "", "", ""}, object);
+    if (!made) return std::move(made).error();
+    return {};
+  }
+
+  KubeClient& client_;
+  const Job& job_;
+  KubeRun run_;
+  json record_;
+};
+
+// Shows a run to the person who started it, as it would be shown if it ran here.
+class Follower {
+ public:
+  Follower(Context& context, KubeClient& client, KubeRun run)
+      : client_(client),
+        run_(std::move(run)),
+        view_(context.out, context.err, clock_, TerminalView::detect()),
+        logs_(client, run_, std::nullopt, [this](int generation, int rank, std::string_view lines) {
+          const std::lock_guard lock(mutex_);
+          static_cast<void>(view_.output(generation, rank, lines));
+        }) {}
+
+  int follow() {
+    const auto began = clock_.now();
+    RunView run;
+    std::size_t told = 0;
+    int asked = 0;
+    while (true) {
+      if (const int now = interrupts; now > asked) {
+        asked = now;
+        askToStop(now > 1);
+      }
+      auto read = readKubeRun(client_, run_);
+      if (!read && read.error().code() == Code::kNotFound) {
+        say(fmt::format("{} was removed", run_.text()));
+        return kInterrupted;
+      }
+      if (read) {
+        run = *std::move(read);
+        for (; told < run.entries.size(); ++told) tellEntry(run.entries[told]);
+        tick(run);
+        static_cast<void>(logs_.look(true));
+        if (run.state.outcome) break;
+        if (run.status == "lost") {
+          say(fmt::format("{} has lost its manager", run_.text()));
+          return kPlaceFailed;
+        }
+      } else {
+        tellTrouble(read.error().message());
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+    logs_.drain(kDrain);
+    return conclude(run, std::chrono::duration_cast<Duration>(clock_.now() - began));
+  }
+
+ private:
+  void say(const std::string& sentence) {
+    const std::lock_guard lock(mutex_);
+    view_.say(sentence);
+  }
+
+  void tellEntry(const Entry& entry) {
+    trouble_.clear();
+    const std::lock_guard lock(mutex_);
+    view_.entry(entry);
+  }
+
+  // Once: the run goes on whether we see it or not.
+  void tellTrouble(const std::string& why) {
+    if (std::exchange(trouble_, why).empty()) say(why + "; trying again");
+  }
+
+  void tick(const RunView& run) {
+    const std::lock_guard lock(mutex_);
+    if (!run.report.empty()) static_cast<void>(view_.metric(run.state.generation, 0, run.report));
+    view_.tick(fmt::format("{} · {} task{} up", run.status, run.state.joined,
+                           run.state.joined == 1 ? "" : "s"));
+  }
+
+  void askToStop(bool at_once) {
+    say(at_once ? "stopping at once" : "stopping; once more to stop at once");
+    const json patch = {
+        {"metadata", {{"annotations", {{annotations::kStop, at_once ? "now" : "gently"}}}}}};
+    static_cast<void>(
+        client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""}, patch));
+  }
+
+  int conclude(const RunView& run, Duration took) {
+    const Outcome outcome = *run.state.outcome;
+    const std::lock_guard lock(mutex_);
+    view_.say(describeEnd(run_.text(), outcome, run.state.reason, run.state.generation - 1, took));
+    // What never could run leaves nothing behind.
+    const bool ran = std::any_of(run.entries.begin(), run.entries.end(), [](const Entry& entry) {
+      return entry.kind == EntryKind::kRunning;
+    });
+    if (outcome == Outcome::kPlaceFailed && !ran) static_cast<void>(removeKubeRun(client_, run_));
+    return exitCode(outcome);
+  }
+
+  KubeClient& client_;
+  const KubeRun run_;
+  SystemClock clock_;
+  std::mutex mutex_;  // of the view
+  TerminalView view_;
+  std::string trouble_;
+  PodLogs logs_;  // its threads use the view
+};
+
+}  // namespace
+
+Status checkForKubernetes(KubeClient& client, const Job& job) {
+  if (job.program.image.empty() && job.strategy != Strategy::kNative) {
+    return Error(Code::kInvalid,
+                 "program.image: on Kubernetes a program runs in an image; name one, such as "
+                 "python:3.11");
+  }
+  for (const auto& [field, path] :
+       {std::pair("output", job.output), std::pair("checkpoint.path", job.checkpoint.path)}) {
+    if (path.empty() || isKept(job, path)) continue;
+    return Error(Code::kInvalid,
+                 fmt::format("{}: {} is inside the pod and would be lost with it; put it on a "
+                             "volume, such as volumes: [{{path: {}, claim: NAME}}]",
+                             field, path, fs::path(path).begin()->string()));
+  }
+  for (const Volume& volume : allVolumes(job)) {
+    if (volume.claim.empty()) continue;
+    const auto claim = client.get({kinds::kClaims, client.access().name_space, volume.claim, ""});
+    if (claim || claim.error().code() == Code::kDenied) continue;
+    if (claim.error().code() != Code::kNotFound) return claim.error();
+    return Error(Code::kInvalid, fmt::format("volumes: there is no claim {} in namespace {}",
+                                             volume.claim, client.access().name_space));
+  }
+  if (job.gpus > 0) {
+    for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
+      const auto allowed = client.isAllowed("list", {kind, "", "", ""});
+      if (!allowed) return allowed.error();
+      if (*allowed) continue;
+      return Error(Code::kDenied,
+                   fmt::format("gpus: how {} GPUs are split is planned from all nodes, and you may "
+                               "not list {} of the whole cluster; give workers and resources.gpus "
+                               "instead",
+                               job.gpus, kind.plural));
+    }
+  }
+  return {};
+}
+
+int runOnKubernetes(Context& context, KubeClient& client, Job job,
+                    const KubernetesRunOptions& options) {
+  if (auto checked = checkForKubernetes(client, job); !checked) {
+    context.fail(checked.error());
+    return context.code;
+  }
+  const std::string wanted = job.name;
+  auto runs = readKubeRuns(client, client.access().name_space);
+  if (!runs) {
+    context.fail(runs.error());
+    return context.code;
+  }
+  const auto active = [&]() -> const RunView* {
+    for (const RunView& run : *runs) {
+      if (run.id.name == job.name && run.in_charge && !run.state.outcome) return &run;
+    }
+    return nullptr;
+  };
+  for (int suffix = 2; const RunView* other = active(); ++suffix) {
+    if (!options.ad_hoc) {
+      context.mistake(fmt::format(
+          "{} is running already; stop it with `dure stop {} --on kubernetes`, or choose another "
+          "--name",
+          other->id.text(), other->id.text()));
+      return context.code;
+    }
+    job.name = fmt::format("{}-{}", wanted, suffix);
+  }
+  auto run = Creation(client, job).create();
+  if (!run) {
+    context.fail(run.error());
+    return context.code;
+  }
+  if (options.detach) {
+    context.out << run->text() << "\n";
+    return kDone;
+  }
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    signal(number, [](int) { ++interrupts; });
+  }
+  signal(SIGPIPE, SIG_IGN);
+  return Follower(context, client, *run).follow();
+}
+
+}  // namespace dure::cli

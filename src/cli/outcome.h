@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "launch/journal.h"
+
+namespace dure::cli {
+
+int exitCode(Outcome outcome);
+
+// "train.1 succeeded after 3 min, 1 restart", "train.1 failed: rank 1 …".
+std::string describeEnd(const std::string& run, Outcome outcome, const std::string& reason,
+                        int restarts, Duration took);
+
+}  // namespace dure::cli

@@ -1,0 +1,33 @@
+#include "cli/place_arguments.h"
+
+#include <CLI/CLI.hpp>
+
+namespace dure::cli {
+namespace {
+
+// A person waits.
+constexpr Duration kPatience{15'000};
+
+}  // namespace
+
+void PlaceArguments::addTo(CLI::App& command) {
+  CLI::Option* place = command.add_option("--on", on, "Where: this machine, or a cluster")
+                           ->check(CLI::IsMember({"local", "kubernetes"}))
+                           ->option_text("local|kubernetes");
+  command
+      .add_option("-n,--namespace", access.name_space, "Of the cluster, if not the context's own")
+      ->option_text("NAME")
+      ->needs(place);
+  command.add_option("--context", access.context, "Of the kubeconfig, if not its current one")
+      ->option_text("NAME")
+      ->needs(place);
+}
+
+std::unique_ptr<KubeClient> PlaceArguments::connect(Context& context) const {
+  auto found = findAccess(access);
+  if (found) return std::make_unique<KubeClient>(*std::move(found), kPatience);
+  context.fail(found.error());
+  return nullptr;
+}
+
+}  // namespace dure::cli
