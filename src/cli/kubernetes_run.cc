@@ -52,6 +52,17 @@ bool needsFolder(const Job& job) {
   return false;
 }
 
+// Where volumes lie in the folder: what is there now belongs to this machine, and must not be put
+// over what is on the volume.
+std::vector<std::string> volumePaths(const Job& job) {
+  std::vector<std::string> paths;
+  for (const Volume& volume : allVolumes(job)) {
+    const fs::path path = fs::path(volume.path).lexically_normal();
+    if (path.is_relative()) paths.push_back(path.has_filename() ? path : path.parent_path());
+  }
+  return paths;
+}
+
 // Everything that is created before the manager, and the manager last: what a run needs is there
 // when it begins. The record owns the rest, so that it is enough to remove that.
 class Creation {
@@ -61,7 +72,8 @@ class Creation {
   Result<KubeRun> create() {
     std::string archive;
     if (needsFolder(job_)) {
-      auto folder = packFolder(job_.program.workdir, {.limit = job_.program.ship_limit});
+      auto folder = packFolder(job_.program.workdir,
+                               {.limit = job_.program.ship_limit, .without = volumePaths(job_)});
       if (!folder) return std::move(folder).error();
       archive = std::move(folder->archive);
     }

@@ -161,8 +161,10 @@ std::vector<std::string> KubeClient::headersFor(const Credential& credential) co
 Result<WebSocket> KubeClient::upgrade(const std::string& path, const std::string& protocol) {
   auto credential = credentials_.current();
   if (!credential) return std::move(credential).error();
-  return WebSocket::open(access_, *credential, access_.server + path, protocol,
-                         headersFor(*credential), patience_);
+  // What comes is no object.
+  std::vector<std::string> headers = headersFor(*credential);
+  std::erase_if(headers, [](const std::string& header) { return header.starts_with("Accept:"); });
+  return WebSocket::open(access_, *credential, access_.server + path, protocol, headers, patience_);
 }
 
 Result<HttpResponse> KubeClient::send(const Call& call, const std::stop_token& stop) {

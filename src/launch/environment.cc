@@ -159,6 +159,8 @@ void addMpi(Environment& env, const Site& site, const Task& task) {
   const std::string remote_shell = site.agent + " rsh";
   env["OMPI_MCA_plm_rsh_agent"] = remote_shell;
   env["PRTE_MCA_plm_ssh_agent"] = remote_shell;
+  // In containers a process may not read another's memory; Open MPI would try, and complain.
+  if (!site.one_machine) env["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none";
   if (task.role != Role::kLauncher) {
     // Each task is a host to Open MPI. Where they all have one host name, what it keeps per host
     // must not meet. (mpirun hands its own such variables on to all, so the launcher has none.)

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -15,8 +16,9 @@ inline constexpr std::string_view kIgnoreFile = ".dureignore";
 inline constexpr int kFolderDepth = 100;
 
 struct FolderOptions {
-  std::int64_t limit = 64 << 20;   // of the files' sizes together
-  std::int64_t entries = 100'000;  // files, links and directories
+  std::int64_t limit = 64 << 20;     // of the files' sizes together
+  std::int64_t entries = 100'000;    // files, links and directories
+  std::vector<std::string> without;  // paths in the folder that are left out
 };
 
 struct Folder {

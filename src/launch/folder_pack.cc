@@ -131,7 +131,9 @@ class Packer {
       if (name == nullptr) break;
       const std::string_view last = name->d_name;
       if (last == "." || last == ".." || last == ".git") continue;
-      auto seen = look((path.empty() ? "" : path + "/") + name->d_name);
+      const std::string whole = (path.empty() ? "" : path + "/") + name->d_name;
+      if (std::count(options_.without.begin(), options_.without.end(), whole) > 0) continue;
+      auto seen = look(whole);
       if (!seen) return std::move(seen).error();
       if (*seen) below.push_back(found_.back().entry.path);
     }

@@ -52,6 +52,8 @@ def start_managers():
         build.binary("kube-controller-manager"), f"--kubeconfig={kubeconfig('kube-controller-manager')}", *common,
         f"--service-account-private-key-file={certificates.SERVICE_ACCOUNT_KEY}",
         f"--root-ca-file={certificates.CA}", "--use-service-account-credentials=true",
+        # Tests of lost nodes wait for this.
+        "--node-monitor-grace-period=16s",
         f"--controllers={CONTROLLERS}"])
     machines.start_program(machines.CONTROL, "kube-scheduler", [
         build.binary("kube-scheduler"), f"--kubeconfig={kubeconfig('kube-scheduler')}", *common])

@@ -148,6 +148,18 @@ json schedulingOf(const Job& job) {
   return out;
 }
 
+std::vector<json> nodeTolerations() {
+  constexpr int kPatience = 30;
+  std::vector<json> tolerations;
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    tolerations.push_back({{"key", taint},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", kPatience}});
+  }
+  return tolerations;
+}
+
 json claimOf(const std::string& name, const std::string& access_mode, std::int64_t size,
              const std::string& storage_class) {
   json spec = {{"accessModes", {access_mode}},

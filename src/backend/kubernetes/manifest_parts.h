@@ -33,6 +33,10 @@ nlohmann::json resourcesOf(const Job& job, int gpus);
 // Where pods may be placed: the fields of a pod's "spec" that say so, as far as the job does.
 nlohmann::json schedulingOf(const Job& job);
 
+// How long a pod stays on a node that does not answer: half a minute, where Kubernetes by itself
+// waits for five.
+std::vector<nlohmann::json> nodeTolerations();
+
 // A PersistentVolumeClaim with `size` bytes.
 nlohmann::json claimOf(const std::string& name, const std::string& access_mode, std::int64_t size,
                        const std::string& storage_class);

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/manifest_parts.h"
 #include "launch/environment.h"
 #include "spec/print.h"
 
@@ -184,6 +185,7 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
               {"hostname", "manager"},
               {"subdomain", run.object()},
               {"restartPolicy", "OnFailure"},
+              {"tolerations", nodeTolerations()},
               // It waits for the gang to end before it ends itself.
               {"terminationGracePeriodSeconds", 30},
               {"securityContext",

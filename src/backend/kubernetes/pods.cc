@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-// A node that does not answer for so long is given up; Kubernetes by itself waits five minutes.
-constexpr int kNodePatience = 30;
 constexpr const char* kShared = "dure";
 
 // What the agent is told. Its secret is not written into the pod, but taken from where it lies.
@@ -86,12 +84,7 @@ json podOf(const TaskPod& pod) {
 
   json spec = schedulingOf(job);
   if (!pod.node.empty()) bindTo(spec, pod.node);
-  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
-    spec["tolerations"].push_back({{"key", taint},
-                                   {"operator", "Exists"},
-                                   {"effect", "NoExecute"},
-                                   {"tolerationSeconds", kNodePatience}});
-  }
+  for (json& toleration : nodeTolerations()) spec["tolerations"].push_back(std::move(toleration));
   spec["hostname"] = pod.task.name();
   spec["subdomain"] = pod.run.object();
   spec["restartPolicy"] = "Never";

@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backend/kubernetes/layout.h"
+#include "backend/kubernetes/objects.h"
+#include "backend/kubernetes/pod_view.h"
+#include "backend/kubernetes/record.h"
+#include "spec/load.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
+const KubeImages kImages{.dure = "dure:1", .trainer = "trainer:1"};
+
+Job jobOf(const std::string& text) {
+  Loaded loaded = loadJobText("", text, {});
+  EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.problems.front().message);
+  return loaded.job;
+}
+
+json podFor(const Job& job, const Layout& layout, const std::string& task,
+            const std::string& node = "") {
+  const Roster roster = makeRoster(job, layout);
+  const TaskSpec spec{.run = "train.2",
+                      .task = task,
+                      .generation = 3,
+                      .coordinator = "10.0.0.1:999",
+                      .secret = "do not tell",
+                      .encrypted = true};
+  return podOf({.run = kRun,
+                .job = job,
+                .images = kImages,
+                .task = *roster.find(task),
+                .spec = spec,
+                .node = node,
+                .owner = {{"uid", "1"}}});
+}
+
+TEST(Pods, APodIsBoundToItsNodeAndTheJobsOwnWishesStay) {
+  const Job job = jobOf(
+      "name: train\nworkers: 2\nprogram: {command: [run], image: mine:1}\n"
+      "nodes: {affinity: [{key: disk, values: [ssd]}], selector: {a: b}}\n");
+  const json pod = podFor(job, {2}, "worker-1", "node-7");
+  EXPECT_EQ(pod["metadata"]["name"], "train-2-worker-1-g3");
+  EXPECT_EQ(pod["metadata"]["annotations"][annotations::kNode], "node-7");
+  const json terms = pod["spec"]["affinity"]["nodeAffinity"]
+                        ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  ASSERT_EQ(terms.size(), 1U);
+  EXPECT_EQ(terms[0]["matchFields"][0]["values"], json::array({"node-7"}));
+  EXPECT_EQ(terms[0]["matchExpressions"][0]["key"], "disk");
+  EXPECT_EQ(pod["spec"]["nodeSelector"], (json{{"a", "b"}}));
+}
+
+TEST(Pods, TheSecretIsNowhereInThePod) {
+  const Job job = jobOf("name: train\nprogram: {command: [run], image: mine:1}\n");
+  const json pod = podFor(job, {1}, "worker-0");
+  EXPECT_THAT(pod.dump(), testing::Not(HasSubstr("do not tell")));
+  EXPECT_THAT(pod.dump(), HasSubstr("secretKeyRef"));
+}
+
+TEST(Pods, NativeJobsHaveTheTrainersImageUnlessTheyNameOne) {
+  const std::string text = "name: train\ntrain: {model: mlp, data: /data}\n";
+  EXPECT_EQ(podFor(jobOf(text), {1}, "worker-0")["spec"]["containers"][0]["image"], "trainer:1");
+  EXPECT_EQ(podFor(jobOf(text + "program: {image: own:1}\n"), {1},
+                   "worker-0")["spec"]["containers"][0]["image"],
+            "own:1");
+}
+
+TEST(Pods, ASplitGivesEachWorkerItsGpusAndAsManyRanks) {
+  const Job job = jobOf("name: train\ngpus: 6\nprogram: {command: [run], image: mine:1}\n");
+  Placement placement;
+  placement.shares = {{.node = "big", .tasks = 1, .gpus = 5},
+                      {.node = "small", .tasks = 1, .gpus = 1}};
+  placement.share_of_task = {1, 0};
+  const Layout layout = layoutOf(job, placement);
+  EXPECT_THAT(layout.gpus, ElementsAre(1, 5));
+  const json chief = podFor(job, layout, "worker-0"), other = podFor(job, layout, "worker-1");
+  EXPECT_EQ(chief["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "1");
+  EXPECT_EQ(other["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "5");
+  EXPECT_EQ(chief["metadata"]["annotations"][annotations::kRanks], "0");
+  EXPECT_EQ(other["metadata"]["annotations"][annotations::kRanks], "1,2,3,4,5");
+  EXPECT_EQ(nodesOf(makeRoster(job, layout), placement).at("worker-0"), "small");
+}
+
+json podWaiting(const char* reason, const char* message) {
+  return {{"metadata",
+           {{"name", "p"}, {"labels", {{"dure/task", "worker-0"}, {"dure/generation", "4"}}}}},
+          {"status",
+           {{"phase", "Pending"},
+            {"containerStatuses",
+             {{{"image", "mine:1"},
+               {"state", {{"waiting", {{"reason", reason}, {"message", message}}}}}}}}}}};
+}
+
+TEST(Pods, WhyAPodDoesNotStartIsToldAndWhetherWaitingHelps) {
+  const PodView starting = viewPod(podWaiting("ContainerCreating", ""));
+  EXPECT_EQ(starting.task, "worker-0");
+  EXPECT_EQ(starting.generation, 4);
+  EXPECT_EQ(starting.problem, "");
+  const PodView pulling = viewPod(podWaiting("ErrImagePull", "not found"));
+  EXPECT_EQ(pulling.problem, "image mine:1 cannot be had (ErrImagePull: not found)");
+  EXPECT_TRUE(pulling.doubtful);
+  EXPECT_FALSE(pulling.hopeless) << "the registry may be away for a moment";
+  EXPECT_TRUE(viewPod(podWaiting("InvalidImageName", "")).hopeless);
+  const PodView evicted =
+      viewPod({{"status", {{"phase", "Failed"}, {"reason", "Evicted"}, {"message", "no memory"}}}});
+  EXPECT_EQ(evicted.problem, "Evicted: no memory");
+  EXPECT_TRUE(evicted.ended());
+  EXPECT_EQ(viewPod(json::object()).phase, "") << "whatever comes is taken";
+}
+
+TEST(Pods, AFolderIsStoredInPiecesThatFitIntoObjects) {
+  const std::string archive(1'500'000, 'x');
+  const auto objects = folderObjects(kRun, archive);
+  ASSERT_EQ(objects.size(), 3U);
+  for (const json& object : objects) EXPECT_LT(object.dump().size(), 1'000'000U);
+  EXPECT_EQ(objects[2]["metadata"]["name"], "train-2-folder-2");
+}
+
+TEST(Pods, RanksAreToldNamesThatOnlyDependOnTheRun) {
+  const Job job = jobOf("name: train\nworkers: 2\nstrategy: torch\nprogram: {command: [run]}\n");
+  const Site site = siteOf(kRun, job);
+  EXPECT_EQ(site.tasks.at("worker-1").address, "worker-1.train-2");
+  EXPECT_EQ(site.tasks.at("worker-1").port, 29500);
+  EXPECT_EQ(site.workdir, "/dure/work");
+}
+
+}  // namespace
+}  // namespace dure

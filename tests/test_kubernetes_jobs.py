@@ -1,0 +1,175 @@
+"""Real frameworks on a real cluster, from job files that also run here: native training, PyTorch, MPI, TensorFlow's
+environment; and where the pods of a gang land."""
+import json
+import pathlib
+import shutil
+import time
+
+import harness
+from kubernetes import OnKubernetes, RunsOnKubernetes
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+GPU = "nvidia.com/gpu"
+HOST = [{"path": path, "host": path, "read_only": True} for path in ("/usr", "/etc")]
+
+
+class Frameworks(RunsOnKubernetes, OnKubernetes, harness.Case):
+    images = "all"
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(EXAMPLES, self.dir / "work", ignore=shutil.ignore_patterns("out"))
+        self.claim = self.make_claim()
+
+    def nodes_of(self, job):
+        return {pod["metadata"]["labels"]["dure/task"]: pod["spec"]["nodeName"]
+                for pod in self.pods(f"dure/job={job},dure/part=task")}
+
+    def sets(self, **fields):
+        return [word for name, value in fields.items() for word in ("--set", f"{name.replace('__', '.')}={json.dumps(value)}")]
+
+    def test_native_training_over_two_nodes_gives_the_model_of_this_machine(self):
+        job = self.dir / "work/fashion-mnist.yaml"
+        same = self.sets(train__steps=40, resources__cpus=1.1)
+        self.dure("run", job, *same, code=0, timeout=120)
+        here = (self.dir / "work/out/model.h5").read_bytes()
+        there = self.sets(clean="none", program__pull="Never", volumes=[
+            {"path": "out", "claim": "models"},
+            {"path": "/usr/share/datasets", "host": "/usr/share/datasets", "read_only": True}])
+        done = self.on_kubernetes("run", job, *same, *there, code=0, timeout=180)
+        self.assertIn("accuracy", done.out)
+        self.assertEqual(self.nodes_of("fashion-mnist").keys(), {"worker-0", "worker-1"})
+        self.assertEqual(set(self.nodes_of("fashion-mnist").values()), {"node-1", "node-2"})
+        self.assertEqual((self.claim / "model.h5").read_bytes(), here)
+        fetched = self.on_kubernetes("fetch", "fashion-mnist", "out/model.h5", "home/model.h5", code=0)
+        self.assertIn("1 file", fetched.out)
+        self.assertEqual((self.dir / "home/model.h5").read_bytes(), here)
+        self.on_kubernetes("fetch", "fashion-mnist", "out", "all", code=0)
+        self.assertEqual((self.dir / "all/model.h5").read_bytes(), here)
+        missing = self.on_kubernetes("fetch", "fashion-mnist", "out/nothing", code=2)
+        self.assertIn("there is no file or directory", missing.err)
+        self.assertFalse((self.dir / "nothing").exists())
+        self.assertIn("loss", self.on_kubernetes("describe", "fashion-mnist", code=0).out)
+
+    def test_a_pytorch_program_over_two_nodes(self):
+        done = self.on_kubernetes(
+            "run", self.dir / "work/ddp.yaml", *self.sets(
+                clean="none", resources__cpus=1.1, program__image="dure.test/host:1", program__pull="Never",
+                program__command=["python3", "ddp.py", "--epochs", "1", "--samples", "2000"],
+                volumes=[*HOST, {"path": "out", "claim": "models"}]), code=0, timeout=180)
+        self.assertIn("fashion-mnist.1 succeeded", done.err)
+        self.assertEqual(set(self.nodes_of("fashion-mnist").values()), {"node-1", "node-2"})
+        self.assertTrue(any(path.is_file() for path in self.claim.rglob("*")), "the checkpoint is on the claim")
+
+    def test_mpirun_without_ssh(self):
+        harness.run_text(["mpicc", "-o", str(self.dir / "work/allreduce"), str(EXAMPLES / "allreduce.c")])
+        done = self.on_kubernetes(
+            "run", self.dir / "work/mpi.yaml", *self.sets(
+                clean="none", resources__cpus=1.1, program__image="dure.test/host:1", program__pull="Never", volumes=HOST),
+            code=0, timeout=120)
+        local = self.dure("run", self.dir / "work/mpi.yaml", code=0)
+        sums = lambda output: sorted(line for line in self.lines_of(output, 0) if "takes" not in line)
+        self.assertEqual(sums(done.out), sums(local.out))
+        nodes = self.nodes_of("allreduce")
+        self.assertEqual({nodes["worker-0"], nodes["worker-1"]}, {"node-1", "node-2"})
+
+    def test_tensorflow_sees_its_cluster(self):
+        done = self.on_kubernetes(
+            "run", self.dir / "work/tensorflow.yaml", *self.sets(
+                program__image="dure.test/host:1", program__pull="Never", volumes=HOST,
+                program__command=["sh", "-c", "echo $TF_CONFIG; for role in chief-0 worker-1 ps-0; do "
+                                  "getent hosts $role.tensorflow-1 >/dev/null && echo found $role; done"]),
+            code=0, timeout=120)
+        configs = {rank: self.lines_of(done.out, rank) for rank in range(3)}
+        config = json.loads(configs[0][0])
+        self.assertEqual(config["task"], {"type": "chief", "index": 0})
+        self.assertEqual(config["cluster"], {"chief": ["chief-0.tensorflow-1:29500"], "ps": ["ps-0.tensorflow-1:29500"],
+                                             "worker": ["worker-0.tensorflow-1:29500", "worker-1.tensorflow-1:29500"]})
+        for rank in range(3):
+            self.assertEqual(configs[rank][1:], ["found chief-0", "found worker-1", "found ps-0"])
+
+
+class Gpus(RunsOnKubernetes, OnKubernetes, harness.Case):
+    def free(self, gpus):
+        return self.dure("plan", "--on", "kubernetes", "--gpus", gpus).code == 0
+
+    def held(self, selector):
+        """GPUs of unfinished pods, by node."""
+        held = {}
+        for pod in self.objects("pods", selector):
+            if pod["status"].get("phase") in ("Succeeded", "Failed"):
+                continue
+            node = pod["spec"].get("nodeName", "")
+            count = int(pod["spec"]["containers"][0]["resources"].get("limits", {}).get(GPU, 0))
+            held[node] = held.get(node, 0) + count
+        return held
+
+    def test_six_gpus_on_five_and_three(self):
+        job = self.job_file("six", gpus=6, command=["sh", "-c", "echo $DURE_RANK of $DURE_WORLD_SIZE; sleep 4"])
+        printed = json.loads(self.on_kubernetes("env", job, "--json", code=0).out)
+        self.assertEqual([entry["task"] for entry in printed], ["worker-0"] + ["worker-1"] * 5)
+        running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)
+        self.wait_until(lambda: self.held("dure/job=six,dure/part=task") == {"node-1": 5, "node-2": 1},
+                        "five on one node and one on the other")
+        chief = self.objects("pods", "dure/job=six,dure/task=worker-0")[0]
+        self.assertEqual(chief["spec"]["nodeName"], "node-2", "the chief takes the smallest share")
+        done = running.wait(90)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(sorted(line.split("] ")[1] for line in done.out.splitlines()),
+                         [f"{rank} of 6" for rank in range(6)])
+        self.wait_until(lambda: self.free(8), "all GPUs are free again")
+
+    def test_nine_gpus_wait_until_there_is_a_node_for_them(self):
+        job = self.job_file("nine", gpus=9, command=["sleep", "60"])
+        self.on_kubernetes("run", job, "--detach", code=0)
+        self.wait_until(lambda: self.status("nine") == "pending", "it waits")
+        described = self.on_kubernetes("describe", "nine", code=0).out
+        self.assertIn("waiting for 9 GPUs: node-1 has 5 free, node-2 3", described)
+        self.assertEqual(self.tasks_of("nine"), [], "nothing of the gang is created")
+        node = f"more-{self.namespace[-6:]}"
+        harness.run_text([ROOT / "tools/cluster", "node", "add", node, "--gpus", "2", "--untainted"])
+        self.addCleanup(self.kubectl, "delete", "node", node, "--ignore-not-found")
+        self.wait_until(lambda: sum(self.held("dure/job=nine,dure/part=task").values()) == 9, "it starts by itself")
+        self.assertIn(self.held("dure/job=nine,dure/part=task"), ({"node-1": 5, "node-2": 3, node: 1},
+                                                                 {"node-1": 5, "node-2": 2, node: 2}))
+        self.on_kubernetes("rm", "--force", "nine", code=0)
+
+    def test_two_gangs_of_five_on_eight_are_never_half_of_each(self):
+        jobs = [self.job_file(name, workers=5, resources={"gpus": 1}, command=["sleep", "3"]) for name in ("left", "right")]
+        runs = [self.start("run", job, "--on", "kubernetes", "-n", self.namespace) for job in jobs]
+        seen = set()
+        while any(run.process.poll() is None for run in runs):
+            counts = {"left": 0, "right": 0}
+            for pod in self.objects("pods", "dure/part=task"):
+                if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+                    counts[pod["metadata"]["labels"]["dure/job"]] += 1
+            seen |= {name for name, count in counts.items() if count == 5}
+            self.assertLessEqual(sum(counts.values()), 8, counts)
+            begun = {name for name, count in counts.items() if count > 0}
+            self.assertLessEqual(len(begun - seen), 1, f"half of each: {counts}")
+            time.sleep(0.1)
+        for run in runs:
+            done = run.wait(1)
+            self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(seen, {"left", "right"})
+        self.assertIn("waiting for 5 tasks", "".join(run.err for run in runs))
+
+    def test_without_the_right_to_see_nodes(self):
+        mine = ["get", "list", "watch", "create", "delete", "patch"]
+        config = self.limited_user([
+            {"apiGroups": [""], "resources": ["pods", "configmaps", "secrets", "services", "serviceaccounts", "events",
+                                              "pods/log", "persistentvolumeclaims"], "verbs": mine},
+            {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": mine},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": mine},
+            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": mine}])
+        limited = {"KUBECONFIG": config}
+        job = self.job_file("alone", workers=2, command=["echo", "here"])
+        done = self.on_kubernetes("run", job, env=limited, code=0)
+        self.assertEqual(sorted(done.out.splitlines()), ["[0] here", "[1] here"])
+        refused = self.on_kubernetes("run", self.job_file("split", gpus=6, command=["true"]), env=limited, code=3)
+        self.assertIn("you may not list nodes of the whole cluster", refused.err)
+        self.assertEqual(len(refused.err.strip().splitlines()), 1, refused.err)
+
+
+harness.main()
