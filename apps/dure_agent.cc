@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kAbout =
     "dure-agent: the first process of every task; started by dure, not by hand\n"
     "  dure-agent rsh TASK COMMAND…   run a command in another task of the gang\n"
-    "  dure-agent install PATH        put a copy of this program there\n"
+    "  dure-agent install PATH DIR…   put a copy of this program there, and make the directories\n"
     "  dure-agent send PATH           write a file or a directory to standard output\n"
     "  dure-agent wait                do nothing until told to end\n"
     "  dure-agent --version\n";
@@ -26,8 +26,13 @@ int fail(const dure::Error& error) {
   return 3;
 }
 
-// Into an image that has nothing to copy with.
-int install(const std::string& path) {
+// Into an image that has nothing to copy with. The directories are made by whom the programs run
+// as: what a container's volumes are mounted at would else be root's.
+int install(const std::string& path, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories) {
+    const auto made = dure::makeDirectories(directory);
+    if (!made) return fail(made.error());
+  }
   const auto self = dure::readFile("/proc/self/exe", std::size_t{1} << 30);
   if (!self) return fail(self.error());
   const auto made = dure::makeDirectories(std::filesystem::path(path).parent_path());
@@ -50,7 +55,9 @@ int main(int argc, char** argv) {
   if (command == "rsh") {
     return dure::runRemoteShell({arguments.begin() + 1, arguments.end()}, std::cerr);
   }
-  if (command == "install" && arguments.size() == 2) return install(arguments[1]);
+  if (command == "install" && arguments.size() >= 2) {
+    return install(arguments[1], {arguments.begin() + 2, arguments.end()});
+  }
   if (command == "send" && arguments.size() == 2) return send(arguments[1]);
   if (command == "wait" && arguments.size() == 1) return pause();
   if (command == "--version") {

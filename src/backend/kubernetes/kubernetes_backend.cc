@@ -21,7 +21,9 @@ constexpr auto kLastLook = 5s;
 constexpr auto kDoubt = 10s;
 // Beyond an agent's lease, before its pod is removed although nobody has seen it end.
 constexpr auto kMargin = 10s;
-constexpr auto kTick = 1s;
+// For a pod to end by itself, before it is deleted.
+constexpr auto kLastWords = 3s;
+constexpr auto kTick = 500ms;
 // Of all managers that may look at all nodes; the others have one for their namespace.
 constexpr const char* kCommonNamespace = "default";
 
@@ -223,11 +225,14 @@ void KubernetesBackend::kill(const std::string& task) {
   const auto found = members_.find(task);
   if (found == members_.end() || found->second.gone) return;
   Member& member = found->second;
-  member.killed = true;
+  if (std::exchange(member.killed, true)) return;
+  // An agent that has lost us ends by itself, and its pod then stays with its last words.
+  member.delete_at = Clock::now() + kLastWords;
   const auto lease = std::chrono::milliseconds(options_.job.timeouts.heartbeat);
-  if (!member.given_up_at && lease.count() > 0) {
-    member.given_up_at = Clock::now() + lease + kMargin;
-  }
+  if (lease.count() > 0) member.given_up_at = Clock::now() + lease + kMargin;
+}
+
+void KubernetesBackend::remove(const std::string& task) {
   ask([this, task, generation = generation_](const std::stop_token&) {
     const KubeAddress pod{kinds::kPods, options_.run.name_space, options_.run.pod(task, generation),
                           ""};
@@ -278,7 +283,7 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
       pod.hopeless || (pod.doubtful && Clock::now() - *member.doubtful_since > kDoubt);
   if (!refused || member.told || member.killed) return;
   member.told = true;
-  kill(pod.task);
+  remove(pod.task);
   // Nothing of it ever ran.
   member.gone = true;
   handlers_.refused(pod.task, pod.problem, true);
@@ -288,10 +293,12 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
 // nothing of them can be left.
 void KubernetesBackend::look() {
   std::vector<std::string> over;
-  for (const auto& [task, member] : members_) {
-    if (!member.gone && member.given_up_at && Clock::now() > *member.given_up_at) {
-      over.push_back(task);
-    }
+  for (auto& [task, member] : members_) {
+    if (member.gone) continue;
+    if (member.given_up_at && Clock::now() > *member.given_up_at) over.push_back(task);
+    if (!member.delete_at || Clock::now() < *member.delete_at) continue;
+    member.delete_at.reset();
+    remove(task);
   }
   for (const std::string& task : over) {
     ask([this, name = options_.run.pod(task, generation_)](const std::stop_token&) {

@@ -60,6 +60,7 @@ class KubernetesBackend : public Backend {
     bool killed = false;
     bool told = false;  // that it is being taken away, or cannot start
     std::optional<Clock::time_point> doubtful_since;
+    std::optional<Clock::time_point> delete_at;    // unless it has ended by itself
     std::optional<Clock::time_point> given_up_at;  // by then nothing of it can be left
   };
 
@@ -83,6 +84,7 @@ class KubernetesBackend : public Backend {
   void saw(const PodView& pod, bool deleted);
   void gone(const std::string& task);
   void look();
+  void remove(const std::string& task);
 
   asio::io_context& loop_;
   KubeClient& client_;

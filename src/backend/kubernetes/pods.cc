@@ -62,7 +62,7 @@ json podOf(const TaskPod& pod) {
 
   json install = {{"name", "agent"},
                   {"image", pod.images.dure},
-                  {"command", {"dure-agent", "install", kPodAgent}},
+                  {"command", {"dure-agent", "install", kPodAgent, kPodWorkdir}},
                   {"securityContext", containerSecurity(job)},
                   {"volumeMounts", {shared_mount}}};
   install["securityContext"]["readOnlyRootFilesystem"] = true;
