@@ -51,6 +51,11 @@ class Manager {
       waitForSignals();
       loop_.run();
       if (!ended_) return kPlaceFailed;
+      if (journal_->lost()) {
+        // What there is belongs to another manager, or is being deleted.
+        view_.say("this manager has lost its run");
+        return kPlaceFailed;
+      }
     }
     end();
     return kDone;

@@ -24,7 +24,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 200ms;
+constexpr auto kPoll = 300ms;
+// A manager that cannot start for so long never will.
+constexpr auto kManagerPatience = 15s;
 // For the last words of pods that have ended.
 constexpr Duration kDrain{5'000};
 
@@ -182,6 +184,10 @@ class Follower {
         tick(run);
         static_cast<void>(logs_.look(true));
         if (run.state.outcome) break;
+        if (run.entries.empty() && managerIsHopeless()) {
+          static_cast<void>(removeKubeRun(client_, run_));
+          return kPlaceFailed;
+        }
         if (run.status == "lost") {
           say(fmt::format("{} has lost its manager", run_.text()));
           return kPlaceFailed;
@@ -196,6 +202,17 @@ class Follower {
   }
 
  private:
+  // Says why, if it is.
+  bool managerIsHopeless() {
+    const std::string problem = managerProblem(client_, run_);
+    const auto now = std::chrono::steady_clock::now();
+    if (problem.empty()) hopeful_ = now;
+    if (now - hopeful_ < kManagerPatience) return false;
+    say(fmt::format("the manager of {} cannot start: {}; DURE_IMAGE names the image of Dure",
+                    run_.text(), problem));
+    return true;
+  }
+
   void say(const std::string& sentence) {
     const std::lock_guard lock(mutex_);
     view_.say(sentence);
@@ -245,6 +262,7 @@ class Follower {
   std::mutex mutex_;  // of the view
   TerminalView view_;
   std::string trouble_;
+  std::chrono::steady_clock::time_point hopeful_ = std::chrono::steady_clock::now();
   PodLogs logs_;  // its threads use the view
 };
 
@@ -294,23 +312,18 @@ int runOnKubernetes(Context& context, KubeClient& client, Job job,
     return context.code;
   }
   const std::string wanted = job.name;
-  auto runs = readKubeRuns(client, client.access().name_space);
-  if (!runs) {
-    context.fail(runs.error());
-    return context.code;
-  }
-  const auto active = [&]() -> const RunView* {
-    for (const RunView& run : *runs) {
-      if (run.id.name == job.name && run.in_charge && !run.state.outcome) return &run;
+  for (int suffix = 2;; ++suffix) {
+    const auto active = findActiveRun(client, client.access().name_space, job.name);
+    if (!active) {
+      context.fail(active.error());
+      return context.code;
     }
-    return nullptr;
-  };
-  for (int suffix = 2; const RunView* other = active(); ++suffix) {
+    if (!*active) break;
     if (!options.ad_hoc) {
       context.mistake(fmt::format(
           "{} is running already; stop it with `dure stop {} --on kubernetes`, or choose another "
           "--name",
-          other->id.text(), other->id.text()));
+          (*active)->text(), (*active)->text()));
       return context.code;
     }
     job.name = fmt::format("{}-{}", wanted, suffix);

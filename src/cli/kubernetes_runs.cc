@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/pod_view.h"
 #include "backend/kubernetes/record.h"
 #include "base/text.h"
 #include "spec/load.h"
@@ -31,6 +32,19 @@ bool isAtWork(const json& job) {
     }
   }
   return !job.at("metadata").contains("deletionTimestamp");
+}
+
+// What keeps the pods of a generation from starting, or the manager if there are none.
+std::string whyNotYet(KubeClient& client, const KubeRun& run, int generation) {
+  const auto pods =
+      client.listAll({kinds::kPods, run.name_space, "", ""}, {.labels = selectorOf(run)});
+  if (!pods) return "";
+  for (const json& pod : *pods) {
+    const PodView view = viewPod(pod);
+    if (view.problem.empty() || (!view.task.empty() && view.generation != generation)) continue;
+    return fmt::format("{}: {}", view.task.empty() ? "its manager" : view.task, view.problem);
+  }
+  return "";
 }
 
 RunView viewOf(const KubeRecord& record, bool in_charge) {
@@ -68,12 +82,40 @@ Result<RunView> readKubeRun(KubeClient& client, const KubeRun& run) {
   auto record = readRecord(client, run);
   if (!record) return std::move(record).error();
   RunView view = viewOf(*record, manager && isAtWork(*manager));
+  if (view.in_charge && !view.state.running && !view.state.outcome && view.state.reason.empty()) {
+    view.state.reason = whyNotYet(client, run, view.state.generation);
+  }
   if (const auto reports = readMetrics(client, run)) {
     view.step = lastStepOf(*reports);
     view.losses = lossesOf(*reports);
     if (!reports->empty()) view.report = reports->back();
   }
   return view;
+}
+
+Result<std::optional<KubeRun>> findActiveRun(KubeClient& client, const std::string& name_space,
+                                             const std::string& job) {
+  auto records = listRecords(client, name_space, job);
+  if (!records) return std::move(records).error();
+  for (const KubeRecord& record : *records) {
+    const auto manager = client.get(managerOf(record.run));
+    if (!manager && manager.error().code() != Code::kNotFound) return manager.error();
+    if (!manager || !isAtWork(*manager)) continue;
+    auto run = readRecord(client, record.run);
+    if (run && !replay(run->entries).outcome) return std::optional(record.run);
+  }
+  return std::optional<KubeRun>();
+}
+
+std::string managerProblem(KubeClient& client, const KubeRun& run) {
+  const auto pods = client.listAll({kinds::kPods, run.name_space, "", ""},
+                                   {.labels = selectorOf(run, "manager")});
+  if (!pods) return "";
+  for (const json& pod : *pods) {
+    const PodView view = viewPod(pod);
+    if (!view.problem.empty()) return view.problem;
+  }
+  return "";
 }
 
 Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once) {
@@ -88,6 +130,13 @@ Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once) {
     const auto record = readRecord(client, run);
     if (record && replay(record->entries).outcome) return {};
     if (manager && !isAtWork(*manager)) return {};
+    if (record && record->entries.empty()) {
+      const std::string problem = managerProblem(client, run);
+      if (!problem.empty()) {
+        return Error(Code::kUnavailable,
+                     fmt::format("the manager of {} has not started: {}", run.text(), problem));
+      }
+    }
     std::this_thread::sleep_for(kPoll);
   }
 }

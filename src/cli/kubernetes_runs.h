@@ -19,6 +19,12 @@ namespace dure::cli {
 Result<std::vector<RunView>> readKubeRuns(KubeClient& client, const std::string& name_space);
 Result<RunView> readKubeRun(KubeClient& client, const KubeRun& run);
 
+// The run of this job that is going on, if there is one.
+Result<std::optional<KubeRun>> findActiveRun(KubeClient& client, const std::string& name_space,
+                                             const std::string& job);
+// Why the manager of a run that has not begun does not start; empty: it is about to.
+std::string managerProblem(KubeClient& client, const KubeRun& run);
+
 // Asks the run to end, and returns when it has.
 Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once);
 // Removes every object of the run, and returns when its pods are gone.

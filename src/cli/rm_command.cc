@@ -45,8 +45,11 @@ Result<std::string> removeThere(KubeClient& client, const std::string& name, boo
   if (!view) return view.error();
   if (view->in_charge && !view->state.outcome) {
     if (!force) return stillRunning(run->text());
-    if (auto stopped = stopKubeRun(client, *run, false); !stopped) {
-      return std::move(stopped).error();
+    // One that has not begun has nothing to stop.
+    if (!view->entries.empty()) {
+      if (auto stopped = stopKubeRun(client, *run, false); !stopped) {
+        return std::move(stopped).error();
+      }
     }
   }
   if (auto gone = removeKubeRun(client, *run); !gone) return std::move(gone).error();

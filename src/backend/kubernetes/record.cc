@@ -211,7 +211,11 @@ Status KubeJournal::write(const std::vector<Entry>& entries, const std::stop_tok
   const auto insist = [&](const std::function<Status()>& send) -> Status {
     while (true) {
       auto sent = send();
-      if (sent || sent.error().code() != Code::kUnavailable || stop.stop_requested()) return sent;
+      if (sent || stop.stop_requested()) return sent;
+      if (sent.error().code() != Code::kUnavailable) {
+        lost_ = true;
+        return sent;
+      }
       std::this_thread::sleep_for(kTryAgain);
     }
   };

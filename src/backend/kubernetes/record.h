@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
@@ -58,6 +59,8 @@ class KubeJournal : public Journal {
               std::function<void(const Status&)> written) override;
   // The same, waiting for it. Not while an append is under way.
   Status write(const std::vector<Entry>& entries, const std::stop_token& stop = {});
+  // True if a write was refused: another manager has the run now, or it was deleted.
+  bool lost() const { return lost_; }
 
  private:
   KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run, nlohmann::json owner);
@@ -70,6 +73,7 @@ class KubeJournal : public Journal {
   std::vector<Entry> before_;
   int part_ = 0;
   int keys_ = 0;  // in this part
+  std::atomic<bool> lost_{false};
   std::jthread writer_;
 };
 
