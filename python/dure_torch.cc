@@ -28,6 +28,7 @@ PYBIND11_MODULE(dure_torch, module) {
         result["network_bytes"] = traffic.network_bytes;
         result["memory_bytes"] = traffic.memory_bytes;
         result["operations"] = traffic.operations;
+        result["in_place"] = traffic.in_place;
         result["waited"] = static_cast<double>(traffic.waited.count()) / 1000;
         return result;
       },

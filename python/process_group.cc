@@ -63,6 +63,7 @@ WorkPointer DureProcessGroup::run(c10d::OpType type, Tensors outputs,
 Status DureProcessGroup::reduceNow(at::Tensor tensor, const c10d::ReduceOp& operation) {
   const TorchReduction how = reductionOf(tensor, operation);
   Flat flat(tensor);
+  if (group_->hasNeighbours()) storages_.summing(tensor);
   std::optional<int> stream;
   if (group_->hosts() > 1 && join_.wire != Wire::kFloat32) {
     if (const auto named = streams_.streamOf(tensor)) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "adopted_storages.h"
 #include "group/join.h"
 #include "runner.h"
 #include "tensors.h"
@@ -77,7 +78,8 @@ class DureProcessGroup : public c10d::ProcessGroup {
 
   const StoreJoin join_;
   const std::unique_ptr<TwoLevelGroup> group_;
-  Streams streams_;  // used where operations are done
+  Streams streams_;  // used where operations are done, as is the next
+  AdoptedStorages storages_;
   std::mutex gloo_mutex_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   std::map<int, c10::intrusive_ptr<c10d::ProcessGroupGloo>> pairs_;

@@ -160,6 +160,120 @@ for step in range(30):
 dist.destroy_process_group()
 """
 
+# Buckets that are adopted after some steps. Two ranks, so that the order of a sum is no matter: the same bits
+# whoever adds up.
+BITS = """
+import hashlib, sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+import dure_torch
+torch.set_num_threads(1)
+dist.init_process_group(sys.argv[1])
+torch.manual_seed(7)
+model = torch.nn.Sequential(torch.nn.Linear(50, 700), torch.nn.Tanh(), torch.nn.Linear(700, 500), torch.nn.Tanh(),
+                            torch.nn.Linear(500, 1))
+model = DistributedDataParallel(model, bucket_cap_mb=0.5, gradient_as_bucket_view=sys.argv[2] == 'views')
+optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+data = torch.Generator().manual_seed(11 + dist.get_rank())
+for step in range(20):
+    x = torch.randn(16, 50, generator=data)
+    loss = torch.nn.functional.mse_loss(model(x), x.sum(1, keepdim=True).sin())
+    optimizer.zero_grad(set_to_none=step % 2 == 0)
+    loss.backward()
+    optimizer.step()
+weights = b''.join(value.detach().numpy().tobytes() for value in model.parameters())
+if sys.argv[1] == 'dure':
+    traffic = dure_torch.traffic(dist.distributed_c10d._get_default_group())
+    assert traffic['in_place'] >= 15, traffic
+print('weights', hashlib.sha256(weights).hexdigest(), flush=True)
+dist.destroy_process_group()
+"""
+
+# What happens to tensors whose memory is adopted.
+ADOPTED = """
+import gc, os
+import torch
+import torch.distributed as dist
+import dure_torch
+torch.set_num_threads(1)
+dist.init_process_group('dure')
+rank, size = dist.get_rank(), dist.get_world_size()
+total = size * (size + 1) // 2
+def in_place():
+    return dure_torch.traffic(dist.distributed_c10d._get_default_group())['in_place']
+def adopted(count):
+    tensor = torch.empty(count)
+    for _ in range(5):
+        tensor.fill_(rank + 1.)
+        before = in_place()
+        dist.all_reduce(tensor)
+        assert (tensor == total).all()
+    assert in_place() == before + 1
+    return tensor
+def resident():
+    return int(open('/proc/self/statm').read().split()[1]) * 4096 >> 20
+
+# Others that know the memory see the sums.
+tensor = adopted(300001)
+alias, part = tensor.numpy(), tensor[1000:200000]
+assert (alias == total).all()
+alias[:] = rank
+dist.all_reduce(part)
+assert alias[999] == rank and alias[1000] == alias[199999] == total - size and alias[200000] == rank
+
+# Children have memory of their own, as of the time when they were made.
+tensor.fill_(7.)
+class Dataset(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, at):
+        seen = tensor[150000].item()
+        tensor.fill_(-1.)
+        return seen, tensor[150000].item()
+loader = iter(torch.utils.data.DataLoader(Dataset(), num_workers=2, batch_size=4))
+tensor.fill_(8.)
+for seen, written in loader:
+    assert seen[0] == 7 and (seen[1:] == -1).all() and (written == -1).all(), (seen, written)
+assert (tensor == 8).all()
+before = in_place()
+dist.all_reduce(tensor)
+assert in_place() == before + 1 and (tensor == 8 * size).all()
+
+# Resized, shared with other processes, given another storage.
+tensor = adopted(300001)
+tensor.resize_(400000)
+assert (tensor[:300001] == total).all()
+tensor.fill_(1.)
+dist.all_reduce(tensor)
+assert (tensor == size).all()
+tensor = adopted(200000)
+tensor.share_memory_()
+assert tensor.is_shared() and (tensor == total).all()
+dist.all_reduce(tensor)
+assert (tensor == total * size).all()
+tensor = adopted(200000)
+tensor.set_(torch.ones(100000))
+dist.all_reduce(tensor)
+assert (tensor == size).all()
+
+# Freed, and others in their place; memory goes back.
+for turn in range(150):
+    tensor = adopted(1000000 + turn)
+    if turn == 10: before = resident()
+del tensor
+gc.collect()
+assert resident() < before + 16, (before, resident())
+
+# A tensor of other memory stays what it is.
+import numpy
+array = numpy.ones(500000, dtype=numpy.float32)
+tensor, before = torch.from_numpy(array), in_place()
+for turn in range(6): dist.all_reduce(tensor)
+assert in_place() == before and (array == size ** 6).all()
+print('the same answers in rank', rank, flush=True)
+dist.barrier()
+"""
+
 # Sums for ever, and says what ended them.
 ENDLESS = """
 import os, time
@@ -230,6 +344,22 @@ class OneHost(harness.Case):
             self.assertLess(theirs[-1], theirs[0])
             for mine, peer in zip(ours, theirs):
                 self.assertAlmostEqual(mine, peer, delta=2e-3 * abs(peer))
+
+    def test_training_in_adopted_memory_has_the_same_bits(self):
+        self.write("bits.py", BITS)
+        for views in ("views", "copies"):
+            found = set()
+            for backend in ("dure", "gloo"):
+                done = self.run_ranks(2, "bits.py", backend, views)
+                hashes = re.findall(r"weights (\S+)", done.out)
+                self.assertEqual(len(hashes), 2, done.out + done.err)
+                found.update(hashes)
+            self.assertEqual(len(found), 1, views)
+
+    def test_what_becomes_of_adopted_memory(self):
+        self.write("adopted.py", ADOPTED)
+        for workers in (2, 4):
+            self.assert_all_said(self.run_ranks(workers, "adopted.py"), workers)
 
     def test_a_killed_rank_ends_the_others(self):
         self.write("program.py", ENDLESS)
@@ -327,6 +457,9 @@ class OverTwoHosts(TwoHosts, OneHost):
                     self.assertLess(entry["worst"], 2 * unit)
                     self.assertLess(entry["mean"], entry["worst"] / 4)
 
+    # One rank of two on each host has nobody to share memory with.
+    test_training_in_adopted_memory_has_the_same_bits = None
+    test_what_becomes_of_adopted_memory = None
     test_under_torchrun = None
     test_with_spawned_processes = None
     test_a_killed_rank_ends_the_others = None

@@ -1,4 +1,5 @@
-// One rank of bench/allreduce: sums through joinGroup. Prints per size what a batch of sums took.
+// One rank of bench/allreduce: sums through joinGroup. Prints per size what a sum took, on average
+// over each batch. The numbers are fresh for every sum, as gradients are.
 //   dure BATCHES BYTES:COUNT…   with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
 
 #include <chrono>
@@ -9,32 +10,48 @@
 
 #include "group/group.h"
 
+// Small whole numbers, so that sums of them are exact.
+static float number(std::size_t place, int turn, int rank) {
+  return static_cast<float>((place & 1023) + static_cast<std::size_t>(turn * (rank + 1)));
+}
+
 int main(int argc, char** argv) {
-  const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
-  auto group = dure::joinGroup({.address = std::getenv("MASTER_ADDR"),
-                                .port = static_cast<std::uint16_t>(number("MASTER_PORT")),
-                                .rank = number("RANK"),
-                                .size = number("WORLD_SIZE"),
-                                .key = "bench",
-                                .timeout = dure::Duration(60'000)});
-  if (!group) {
-    std::fprintf(stderr, "%s\n", group.error().message().c_str());
+  const auto setting = [](const char* name) { return std::atoi(std::getenv(name)); };
+  auto joined = dure::joinGroup({.address = std::getenv("MASTER_ADDR"),
+                                 .port = static_cast<std::uint16_t>(setting("MASTER_PORT")),
+                                 .rank = setting("RANK"),
+                                 .size = setting("WORLD_SIZE"),
+                                 .key = "bench",
+                                 .timeout = dure::Duration(60'000)});
+  if (!joined) {
+    std::fprintf(stderr, "%s\n", joined.error().message().c_str());
     return 1;
   }
+  dure::Group& group = **joined;
   const int batches = std::atoi(argv[1]);
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
     const auto bytes = static_cast<std::size_t>(std::atoll(word.c_str()));
     const int count = std::atoi(word.c_str() + word.find(':') + 1);
-    std::vector<float> data(bytes / sizeof(float), 0.0F);
+    std::vector<float> data(bytes / sizeof(float));
+    const auto shared = group.share(data);
     for (int batch = -1; batch < batches; ++batch) {  // the first one is to warm up
-      const auto began = std::chrono::steady_clock::now();
+      std::chrono::duration<double> took{0};
       for (int turn = 0; turn < count; ++turn) {
-        if (!(*group)->sum(data)) return 1;
+        for (std::size_t at = 0; at < data.size(); ++at) data[at] = number(at, turn, group.rank());
+        if (!group.barrier()) return 1;
+        const auto began = std::chrono::steady_clock::now();
+        if (!group.sum(data)) return 1;
+        took += std::chrono::steady_clock::now() - began;
       }
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-      if (batch >= 0 && (*group)->rank() == 0)
-        std::printf("%zu %.9f\n", bytes, took.count() / count);
+      for (std::size_t at = 0; at < data.size(); ++at) {
+        float expected = 0;
+        for (int rank = 0; rank < group.size(); ++rank) expected += number(at, count - 1, rank);
+        if (data[at] == expected) continue;
+        std::fprintf(stderr, "a wrong sum of %zu bytes\n", bytes);
+        return 1;
+      }
+      if (batch >= 0 && group.rank() == 0) std::printf("%zu %.9f\n", bytes, took.count() / count);
     }
   }
   return 0;

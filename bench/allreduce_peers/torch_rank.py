@@ -1,6 +1,9 @@
 """One rank of bench/allreduce: torch.distributed with the backend that is named first.
 
   torch_rank.py BACKEND BATCHES BYTES:COUNT…
+
+Prints per size what a sum took, on average over each batch. The numbers are fresh for every sum, as
+gradients are.
 """
 import sys
 import time
@@ -13,14 +16,23 @@ if backend == "dure":
     import dure_torch  # noqa: F401 (makes the backend known)
 torch.set_num_threads(1)
 dist.init_process_group(backend)
+rank, ranks = dist.get_rank(), dist.get_world_size()
 for word in sizes:
     size, count = map(int, word.split(":"))
-    data = torch.zeros(size // 4)
+    # Small whole numbers, so that sums of them are exact.
+    places = (torch.arange(size // 4) % 1024).float()
+    data = torch.empty_like(places)
     for batch in range(-1, batches):
-        began = time.perf_counter()
-        for _ in range(count):
+        took = 0.0
+        for turn in range(count):
+            torch.add(places, turn * (rank + 1), out=data)
+            dist.barrier()
+            began = time.perf_counter()
             dist.all_reduce(data)
-        took = time.perf_counter() - began
-        if batch >= 0 and dist.get_rank() == 0:
+            took += time.perf_counter() - began
+        turns = (count - 1) * ranks * (ranks + 1) // 2
+        if not torch.equal(data, places * ranks + turns):
+            sys.exit(f"a wrong sum of {size} bytes")
+        if batch >= 0 and rank == 0:
             print(size, took / count, flush=True)
 dist.barrier()

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "collective/number.h"
+#include "collective/peer_memory.h"
 #include "collective/shared_memory.h"
 #include "collective/steps.h"
 
@@ -26,10 +27,19 @@ struct HostGroupOptions {
   std::size_t slot_bytes = 128u << 10u;
 };
 
+// Bytes at the begin and the end of data that do not lie in adopted memory, though the rest does.
+struct Edges {
+  std::size_t head = 0;
+  std::size_t tail = 0;
+};
+
 // Processes of one host that compute together through shared memory. Every member calls the same
 // operations with the same sizes in the same order, from one thread at a time. Reductions are in
 // the order of the members, so that the same inputs give the same bits, and every member gets the
 // same bits. Data is aligned as its numbers are.
+//
+// Data that lies in adopted memory in every member (see AdoptedMemory) is reduced where it is: each
+// member reads a part of all and writes its result to all. Other data is copied through slots.
 //
 // Every operation fails with Unavailable if a member is gone, has given up or does not come within
 // the timeout, and with Invalid if the members ask for different operations. A group that has
@@ -64,6 +74,8 @@ class HostGroup {
 
   // What this member has written for others to read.
   std::int64_t bytesGiven() const { return given_; }
+  // How many operations were done in adopted memory.
+  std::int64_t doneInPlace() const { return in_place_; }
 
  private:
   HostGroup(std::shared_ptr<SharedMemory> memory, const HostGroupOptions& options);
@@ -98,6 +110,29 @@ class HostGroup {
   Status reduceFlat(std::span<std::byte> data, const Call& call, std::optional<int> root);
   Status reduceInParts(std::span<std::byte> data, const Call& call, std::optional<int> root);
 
+  Status broadcastInChunks(std::span<std::byte> data, const Call& call);
+
+  // Where the members' data is, once they have told each other.
+  struct Places {
+    std::vector<AdoptedPlace> of;  // the members; empty if they must copy
+    Edges edges;                   // what lies outside in any member
+  };
+  // If all members' data is in adopted memory: does `body(places)`, which works there, and returns
+  // when all members have. Else does `otherwise`.
+  template <typename Body, typename Otherwise>
+  Status inPlaceOrNot(std::span<std::byte> data, const Call& call, const Body& body,
+                      const Otherwise& otherwise);
+  Result<Places> exchangePlaces(std::span<std::byte> data, const Call& call);
+  void tellPlace(const std::optional<AdoptedPlace>& place, bool fresh);
+  Result<Places> mapPlaces(Places places, const Call& call);
+  // What lies outside of places goes through slots to `edges_`, and is taken from there.
+  void reduceEdges(const Call& call, const Places& places, std::uint32_t step);
+  void takeEdges(std::span<std::byte> data, const Places& places) const;
+  // Where that member's data is, after the head.
+  std::byte* sharedDataOf(int member, std::span<std::byte> data, const Places& places) const;
+  void reducePart(std::span<std::byte> data, const Call& call, std::optional<int> root,
+                  const Places& places);
+
   std::byte* slot(int member, std::uint32_t step) const { return memory_->slot(member, step); }
   void give(std::byte* to, const std::byte* from, std::size_t bytes);
 
@@ -107,9 +142,13 @@ class HostGroup {
   const std::vector<int> ranks_;
   std::unique_ptr<Steps> steps_;
   std::optional<Error> failed_;
-  std::uint32_t step_ = 0;  // the next one
+  bool works_in_place_ = true;  // the same in all members
+  PeerMemory peers_;
+  std::vector<std::byte> edges_;  // of the data that is reduced in place: what the slots had of it
+  std::uint32_t step_ = 0;        // the next one
   std::uint32_t operations_ = 0;
   std::int64_t given_ = 0;
+  std::int64_t in_place_ = 0;
 };
 
 }  // namespace dure

@@ -12,13 +12,21 @@ namespace dure {
 
 // What the members of a host share: a header, a line of counters for each, and slots for their
 // data. Both ends of the memory are compiled from this file; kLayout changes with it.
-inline constexpr std::uint32_t kLayout = 1;
+inline constexpr std::uint32_t kLayout = 2;
 inline constexpr int kMaxMembers = 1024;
 // Each member has as many, used in turn: see HostGroup about why four are enough.
 inline constexpr std::uint32_t kSlots = 4;
 
 // Processors further apart than a line still fetch lines in pairs.
 inline constexpr std::size_t kApart = 128;
+
+// Where a member's numbers are in its file of adopted memory; see AdoptedMemory.
+struct SharedPlace {
+  std::atomic<std::uint64_t> begin;  // of the adopted memory they lie in
+  std::atomic<std::uint64_t> bytes;  // of that; 0: they lie in none
+  std::atomic<std::uint64_t> at;     // of the numbers
+  std::atomic<std::uint64_t> fresh;  // 1: no member has mapped it yet
+};
 
 // Written by one member, read by the others. Zero at first, as fresh memory is.
 struct alignas(kApart) MemberLine {
@@ -27,7 +35,11 @@ struct alignas(kApart) MemberLine {
   std::atomic<std::int32_t> pid;
   std::atomic<std::int32_t> processor;  // where this member ran when it did that step
   std::atomic<std::uint64_t> call[2];   // what this member and the one before asked for
+  std::atomic<std::uint64_t> inode;     // of its file of adopted memory, and
+  std::atomic<std::int32_t> file;       // its descriptor in that process
+  SharedPlace place[2];                 // of this operation and the one before
 };
+static_assert(sizeof(MemberLine) == kApart);
 
 // How many sleep on a member's `step`; apart from it, since others write it.
 struct alignas(kApart) SleeperLine {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "collective/adopted_memory.h"
 
 namespace dure {
 
@@ -33,7 +34,8 @@ struct Traffic {
   std::int64_t network_bytes = 0;  // sent to other hosts
   std::int64_t memory_bytes = 0;   // given to other processes of this host
   std::int64_t operations = 0;
-  Duration waited{0};  // inside operations, in all (kept finer within)
+  std::int64_t in_place = 0;  // operations within this host on shared numbers, without copies
+  Duration waited{0};         // inside operations, in all (kept finer within)
 };
 
 // The processes of a job, as one: shared memory between those of a host, and one leader per host
@@ -62,6 +64,12 @@ class Group {
   // Everyone's `mine` (of the same size) in the order of the ranks; `all` has room for them.
   virtual Status gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual Status barrier() = 0;
+
+  // Numbers that are summed again and again: as long as the result lives, sums of them, or of parts
+  // of them, need no copies within a host if every member does the same. They are ordinary memory
+  // of the heap that outlives the result, and nobody uses them during the call. None if that would
+  // gain nothing or cannot be; sums are then what they are without it.
+  virtual std::unique_ptr<AdoptedMemory> share(std::span<float> data) = 0;
 
   virtual Traffic traffic() const = 0;
 

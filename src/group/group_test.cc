@@ -41,6 +41,23 @@ TEST(Group, Places) {
   EXPECT_EQ(places.memberOf(4), 0);
 }
 
+TEST(Group, SharedNumbersHaveTheSameSums) {
+  for (const std::string& hosts : kLayouts) {
+    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+      constexpr std::size_t kCount = kCounts[4];
+      auto copied = floatsOf(group.rank(), kCount);
+      ASSERT_TRUE(group.sum(copied, 0));
+      EXPECT_EQ(group.traffic().in_place, 0);
+      auto data = floatsOf(group.rank(), kCount);
+      const auto shared = group.share(data);
+      EXPECT_EQ(shared != nullptr, group.hasNeighbours());
+      ASSERT_TRUE(group.sum(data, 0));
+      EXPECT_EQ(std::memcmp(data.data(), copied.data(), kCount * sizeof(float)), 0) << hosts;
+      EXPECT_EQ(group.traffic().in_place > 0, group.hasNeighbours());
+    });
+  }
+}
+
 TEST(Group, SumsOfFloats) {
   for (const std::string& hosts : kLayouts) {
     runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {

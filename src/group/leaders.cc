@@ -1,7 +1,6 @@
 #include "group/leaders.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "collective/reduce.h"
@@ -62,7 +61,7 @@ class Exchange {
     }
     return start(messages);
   }
-  // Where that part of `host` arrives. This host's own place is free for other use.
+  // Where that part of `host` arrives.
   std::span<std::byte> place(int host) const {
     return {theirs_.get() + static_cast<std::size_t>(host) * mine_.bytes, mine_.bytes};
   }
@@ -113,10 +112,7 @@ class WideReducing : public Leaders::Reducing {
     for (int host = 0; host < hosts_; ++host) {
       sources.push_back((host == index_ ? own : exchange_.place(host)).data());
     }
-    // A source that is not one of the first two must not be written before it is read.
-    std::byte* out = index_ < 2 ? own.data() : exchange_.place(index_).data();
-    dure::reduce(number_, reduction_, out, sources, own.size());
-    if (out != own.data() && !own.empty()) std::memcpy(own.data(), out, own.size());
+    dure::reduce(number_, reduction_, own.data(), sources, own.size());
     return exchange_.isDirect() ? Status() : exchange_.beginGather();
   }
   Status finish() override { return exchange_.waitForIt(); }

@@ -203,10 +203,17 @@ Status TwoLevelGroup::barrier() {
   });
 }
 
+std::unique_ptr<AdoptedMemory> TwoLevelGroup::share(std::span<float> data) {
+  if (!hasNeighbours()) return nullptr;
+  auto adopted = AdoptedMemory::adopt(std::as_writable_bytes(data));
+  return adopted ? std::move(*adopted) : nullptr;
+}
+
 Traffic TwoLevelGroup::traffic() const {
   return {.network_bytes = leaders_ ? leaders_->bytesSent() : sent_,
           .memory_bytes = host_->bytesGiven(),
           .operations = operations_,
+          .in_place = host_->doneInPlace(),
           .waited = std::chrono::duration_cast<Duration>(waited_)};
 }
 

@@ -25,6 +25,11 @@ class Stopwatch {
 
 Synchronizer::Synchronizer(const Sync& sync, Group& group, Network& network)
     : sync_(sync), group_(group), network_(network) {
+  if (sync_.mode != SyncMode::kEnd) {
+    Parameters& parameters = network_.parameters();
+    shared_ =
+        group_.share(numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
+  }
   // On one host a sum is work for this very core, and one sum is less work than several.
   if (sharesGradients() && group_.hosts() > 1) buckets_.emplace(group_, network_.parameters());
   if (sync_.mode == SyncMode::kEvery && (sync_.momentum > 0 || sync_.lr != 1)) {

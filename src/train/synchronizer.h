@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -92,6 +93,7 @@ class Synchronizer {
   const Sync sync_;
   Group& group_;
   Network& network_;
+  std::unique_ptr<AdoptedMemory> shared_;  // what is summed in every step, or every few
   std::optional<GradientBuckets> buckets_;
   at::Tensor anchor_;  // the weights at the last average, where the change is what is shared
   at::Tensor momentum_;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstddef>
+#include <span>
+#include <unordered_map>
+
+#include <ATen/ATen.h>
+
+namespace dure {
+
+// Adopts the memory of tensors that are summed again and again, such as the buckets of DDP, so that
+// sums of them need no copies within a host. The storage of such a tensor gives its memory back
+// when it is freed, resized or replaced; nothing else about it changes.
+class AdoptedStorages {
+ public:
+  // Before a sum of a tensor in one piece; nobody else uses these numbers meanwhile. Does nothing
+  // for memory that is not of torch's own allocator for CPUs.
+  void summing(const at::Tensor& tensor);
+
+ private:
+  // Holds on to the object, not to the memory: no other storage can be mistaken for it.
+  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  struct Seen {
+    Weak storage;
+    std::size_t bytes;
+    int times;
+  };
+
+  void forgetSome();
+
+  std::unordered_map<const std::byte*, Seen> seen_;  // by where the numbers begin
+};
+
+}  // namespace dure
