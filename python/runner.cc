@@ -1,5 +1,6 @@
 #include "runner.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -63,24 +64,32 @@ void Runner::run(c10::intrusive_ptr<Operation> operation, std::function<Status()
     operation->complete(doNow(body));
     return;
   }
+  std::list<Task> over;
   {
     const std::lock_guard lock(mutex_);
+    while (!tasks_.empty() && tasks_.front().over) {
+      over.splice(over.end(), tasks_, tasks_.begin());
+    }
     tasks_.push_back({std::move(operation), std::move(body)});
   }
   changed_.notify_one();
 }
 
 void Runner::work(const std::stop_token& stop) {
+  const auto next = [&] {
+    return std::find_if(tasks_.begin(), tasks_.end(), [](const Task& task) { return !task.over; });
+  };
   while (true) {
-    Task task;
+    Task* task = nullptr;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [&] { return !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      changed_.wait(lock, stop, [&] { return next() != tasks_.end(); });
+      if (next() == tasks_.end()) return;
+      task = &*next();
     }
-    task.operation->complete(doNow(task.body));
+    task->operation->complete(doNow(task->body));
+    const std::lock_guard lock(mutex_);
+    task->over = true;
   }
 }
 

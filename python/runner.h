@@ -3,8 +3,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -48,13 +48,17 @@ class Runner {
   struct Task {
     c10::intrusive_ptr<Operation> operation;
     std::function<Status()> body;
+    bool over = false;
   };
   void work(const std::stop_token& stop);
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Task> tasks_;  // guarded by mutex_
-  std::jthread thread_;     // none if operations run in the calling thread
+  // Guarded by the mutex. Those that are over are dropped by who brings the next one: dropping a
+  // tensor that Python knows takes Python's lock, and a thread that asks for that while Python ends
+  // is ended by it, and the process with it.
+  std::list<Task> tasks_;
+  std::jthread thread_;  // none if operations run in the calling thread
 };
 
 }  // namespace dure
