@@ -194,8 +194,4 @@ class Gang {
   std::vector<Action> actions_;
 };
 
-// The sentence that says how a process failed: "rank 3 (worker-3) exited with 1 in generation 2,
-// after 41 s: RuntimeError: …".
-std::string failureSentence(const std::string& who, const Exited& exit, int generation);
-
 }  // namespace dure

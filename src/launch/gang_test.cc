@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fmt/core.h>
+#include "launch/blame.h"
+#include "launch/gang_script.h"
 
 namespace dure {
 namespace {
@@ -11,75 +12,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// A script of what is seen, and the decisions as words, so that a test reads as a specification:
-// "start worker-0", "release", "stop worker-1 10s", "kill worker-0", "ended: why", "finish failed".
-class Script {
- public:
-  explicit Script(Job job, const RunState& before = {}, bool place = true)
-      : gang(std::move(job), before), has_place(place) {
-    add(gang.begin(clock.now()));
-  }
-
-  void see(const Seen& seen) { add(gang.handle(seen, clock.now())); }
-  void pass(Duration time) {
-    clock.advance(time);
-    see(Tick{});
-  }
-  void joinAll() {
-    for (const Task& task : gang.roster().tasks) see(TaskJoined{task.name(), "host", 7});
-  }
-  void goneAll() {
-    const auto tasks = gang.roster().tasks;
-    for (const Task& task : tasks) see(TaskGone{task.name()});
-  }
-  void exits(const std::string& task, int code, const std::string& tail = "",
-             std::int64_t at_ms = 100, int signal = 0) {
-    see(ProcessExited{
-        task, Exited{.status = {code, signal}, .at_ms = at_ms, .ran_ms = 41'000, .tail = tail}});
-  }
-  // What was decided since the last call.
-  std::vector<std::string> take() { return std::exchange(words, {}); }
-
-  FakeClock clock;
-  Gang gang;
-  std::vector<std::string> words;
-  const bool has_place;  // whenever it is asked for
-  int asked = 0;         // workers, when a place was last asked for
-
- private:
-  void add(const std::vector<Action>& actions) {
-    for (const Action& action : actions) {
-      if (const auto* p = std::get_if<PlaceGang>(&action)) {
-        asked = p->workers;
-        if (has_place) see(GangPlaced{Layout{p->workers}});
-      } else if (const auto* a = std::get_if<Write>(&action)) {
-        const Entry& entry = a->entry;
-        if (entry.kind == EntryKind::kJoined || entry.kind == EntryKind::kExited) continue;
-        words.push_back(entryKindName(entry.kind) + (entry.reason.empty() ? "" : ": ") +
-                        entry.reason + (entry.counted ? " (counted)" : ""));
-      } else if (const auto* s = std::get_if<StartTask>(&action)) {
-        words.push_back("start " + s->task);
-      } else if (std::holds_alternative<Release>(action)) {
-        words.push_back("release");
-      } else if (const auto* t = std::get_if<StopTask>(&action)) {
-        words.push_back(fmt::format("stop {} {}ms", t->task, t->grace.count()));
-      } else if (const auto* k = std::get_if<KillTask>(&action)) {
-        words.push_back("kill " + k->task);
-      } else {
-        words.push_back("finish " + outcomeName(std::get<Finish>(action).outcome));
-      }
-    }
-  }
-};
-
-Job plainJob(int workers) {
-  Job job;
-  job.name = "job";
-  job.program.command = {"true"};
-  job.workers = {workers, workers};
-  return job;
-}
 
 TEST(Gang, RanksAreReleasedWhenEveryAgentHasJoined) {
   Script script(plainJob(2));
@@ -413,69 +345,6 @@ TEST(Gang, AResumedRunKeepsItsCountsAndTakesTheNextGeneration) {
   script.exits("worker-0", 1);
   script.goneAll();
   EXPECT_EQ(script.words.back(), "finish failed");
-}
-
-TEST(Gang, WithoutAPlaceNothingStartsAndTheReasonIsToldOnce) {
-  Script script(plainJob(2), {}, false);
-  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
-  script.see(GangWaits{"waiting for 2 GPUs"});
-  script.see(GangWaits{"waiting for 2 GPUs"});
-  EXPECT_THAT(script.take(), ElementsAre("pending: waiting for 2 GPUs"));
-  script.pass(Duration(3'600'000));
-  EXPECT_THAT(script.take(), IsEmpty()) << "waiting for a place is no failure";
-  script.see(GangPlaced{Layout{2}});
-  EXPECT_THAT(script.take(), ElementsAre("starting", "start worker-0", "start worker-1"));
-}
-
-TEST(Gang, AStopOrTheDeadlineEndsTheWaitingForAPlace) {
-  Script stopped(plainJob(1), {}, false);
-  stopped.see(StopAsked{.why = "asked"});
-  EXPECT_THAT(stopped.take(), ElementsAre("finished: asked", "finish stopped"));
-  Job job = plainJob(1);
-  job.deadline = Duration(1000);
-  Script late(job, {}, false);
-  late.pass(Duration(1001));
-  EXPECT_EQ(late.take().back(), "finish failed");
-}
-
-TEST(Gang, ThePlaceDecidesHowManyWorkersThereAreAndTheNextGenerationAsksForAllAgain) {
-  Job job = plainJob(4);
-  job.workers = {2, 4};
-  Script script(job, {}, false);
-  script.see(GangPlaced{Layout{.workers = 3}});
-  EXPECT_EQ(script.gang.roster().workers, 3);
-  script.joinAll();
-  script.see(TaskLost{"worker-2", "its pod is being deleted"});
-  script.goneAll();
-  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
-  EXPECT_EQ(script.asked, 4);
-}
-
-TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
-  Script script(plainJob(2));
-  script.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
-  script.goneAll();
-  EXPECT_THAT(script.words, testing::Contains(HasSubstr("worker-1 cannot start: image x")));
-  EXPECT_EQ(script.words.back(), "finish place failed");
-  Script again(plainJob(2));
-  again.joinAll();
-  again.see(TaskLost{"worker-0", "gone"});
-  again.goneAll();
-  again.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
-  again.goneAll();
-  EXPECT_NE(again.gang.phase(), Gang::Phase::kFinished);
-}
-
-TEST(Gang, WherePlacesChangeTheGangIsPlacedAnewIfSomebodyDoesNotComeInTime) {
-  Job job = plainJob(2);
-  job.timeouts.start = Duration(1000);
-  Script script(job, {}, false);
-  script.see(GangPlaced{Layout{.workers = 2, .gpus = {}, .changes = true}});
-  script.see(TaskJoined{"worker-0", "host", 7});
-  script.pass(Duration(1001));
-  script.goneAll();
-  script.pass(job.restarts.max_backoff);
-  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
 }
 
 TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {

@@ -76,7 +76,7 @@ def restore(api, within=60):
         if time.monotonic() > deadline:
             raise Trouble("still there: " + ", ".join(address for address, _ in left[:10]))
         for address, item in left:
-            remove(api, address, item, stubborn=time.monotonic() - began > 2)
+            remove(api, address, item, insist=time.monotonic() - began > 2)
         time.sleep(0.2)
     for name, node in known["nodes"].items():
         restore_node(api, name, node)
@@ -91,14 +91,14 @@ def is_own(item, objects):
     return name != "kube-root-ca.crt" and item.get("type") != "kubernetes.io/service-account-token"
 
 
-def remove(api, address, item, stubborn):
+def remove(api, address, item, insist):
     try:
-        if stubborn and item["metadata"].get("finalizers"):
+        if insist and item["metadata"].get("finalizers"):
             # Whoever was to act on it is gone with the rest.
             api.merge(address, {"metadata": {"finalizers": None}})
         # What runs is killed, not asked.
         pod = item["kind"] == "Pod"
-        if pod or stubborn or not item["metadata"].get("deletionTimestamp"):
+        if pod or insist or not item["metadata"].get("deletionTimestamp"):
             api.delete(address, at_once=pod)
     except ApiError as error:
         if error.code not in (404, 405, 409):

@@ -47,14 +47,14 @@ TEST(ManifestPartsTest, VolumesOfTheChiefAreNotTheOthers) {
   job.checkpoint = {.path = "/ckpt", .claim = "ckpt"};
   EXPECT_EQ(volumesOf(job, false),
             json::parse(R"([{"name": "volume-0", "hostPath": {"path": "/srv"}}])"));
-  EXPECT_EQ(mountsOf(job, "/work", false), json::parse(R"([{"name": "volume-0",
+  EXPECT_EQ(mountsOf(job, "/pod", false), json::parse(R"([{"name": "volume-0",
       "mountPath": "/data", "readOnly": true}])"));
   EXPECT_EQ(volumesOf(job, true), json::parse(R"([
       {"name": "volume-0", "hostPath": {"path": "/srv"}},
       {"name": "volume-1", "persistentVolumeClaim": {"claimName": "models"}},
       {"name": "volume-2", "persistentVolumeClaim": {"claimName": "ckpt"}}])"));
-  EXPECT_EQ(mountsOf(job, "/work", true)[1]["mountPath"], "/work/out");
-  EXPECT_EQ(mountsOf(job, "/work", true)[2]["mountPath"], "/ckpt");
+  EXPECT_EQ(mountsOf(job, "/pod", true)[1]["mountPath"], "/pod/out");
+  EXPECT_EQ(mountsOf(job, "/pod", true)[2]["mountPath"], "/ckpt");
 }
 
 TEST(ManifestPartsTest, ResourcesAreQuantities) {
