@@ -96,7 +96,8 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
                       {"kind", "Secret"},
                       {"metadata", metadata("secret")},
                       {"stringData", {{"secret", secret}}}}});
-  // Names for the pods: TASK.RUN. They are there before the programs are.
+  // Names for the pods: TASK.RUN, from when they run until they end. (Were unready ones published
+  // too, older versions would keep the address of a pod that has failed beside its successor's.)
   json ports =
       json::array({{{"name", "ranks"}, {"port", job.port != 0 ? job.port : kDefaultPort}}});
   objects.push_back(
@@ -106,7 +107,6 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
         {"metadata", metadata("service")},
         {"spec",
          {{"clusterIP", "None"},
-          {"publishNotReadyAddresses", true},
           {"ports", ports},
           {"selector", {{labels::kJob, run.job}, {labels::kRun, std::to_string(run.number)}}}}}}});
   objects.push_back(
