@@ -72,7 +72,10 @@ void checkPayload(const Frame& frame) {
     case MessageType::kExecOutput:
       return checkChunk(frame.payload);
     case MessageType::kLoaded:
+    case MessageType::kReady:
     case MessageType::kFinished:
+    case MessageType::kAlive:
+    case MessageType::kFolder:  // bytes, for the folder's own target
       return;
   }
 }
