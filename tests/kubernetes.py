@@ -150,9 +150,10 @@ class RunsOnKubernetes:
         events = json.loads(self.on_kubernetes("describe", run, "--json", code=0).out)["events"]
         return [event for event in events if kind in (None, event["event"])]
 
-    def manager_done(self, job):
+    def manager_done(self, job, how="Complete"):
+        """Whether its Job has ended so: Complete or Failed."""
         job = json.loads(self.kubectl("get", "job", job, "-n", self.namespace, "-o", "json"))
-        return bool(job["status"].get("succeeded"))
+        return how in [condition["type"] for condition in job["status"].get("conditions", []) if condition["status"] == "True"]
 
     def left_over(self):
         """What dure has made in this namespace, and for it, and is still there."""

@@ -16,6 +16,7 @@
 #include "backend/kubernetes/reporter.h"
 #include "base/sha256.h"
 #include "cli/command.h"
+#include "cli/outcome.h"
 #include "cli/terminal_view.h"
 #include "launch/coordinator.h"
 #include "spec/load.h"
@@ -27,6 +28,7 @@ using nlohmann::json;
 
 // Whoever follows the pods of a run reads their last words before they are deleted.
 constexpr auto kLastWords = std::chrono::seconds(3);
+constexpr auto kTryAgain = std::chrono::milliseconds(500);
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -40,7 +42,8 @@ class Manager {
   Manager(Context& context, KubeClient& client, KubeRun run)
       : client_(client), run_(std::move(run)), view_(context.out, context.err, clock_, {}) {}
 
-  // The exit code of the pod: 0 when the run is over, however it ended.
+  // The exit code of the pod: 0 when the run has succeeded. Anything else, and the Job starts
+  // another manager, unless this one has told it not to.
   int execute() {
     auto begun = begin();
     if (!begun) {
@@ -58,7 +61,9 @@ class Manager {
       }
     }
     end();
-    return kDone;
+    // A run that was stopped has brought no model either: whoever waits for the Job to be complete
+    // must not go on.
+    return *ended_ == Outcome::kSucceeded || !letJobFail() ? kDone : exitCode(*ended_);
   }
 
  private:
@@ -94,6 +99,7 @@ class Manager {
     reporter_ = std::make_unique<KubeReporter>(client_, run_, *manager);
     if (before.outcome) {
       ended_ = before.outcome;
+      late_ = true;
       return {};
     }
     if (auto cleared = backend_->begin(); !cleared) return cleared;
@@ -194,8 +200,31 @@ class Manager {
       std::this_thread::sleep_for(job_.ttl);
       static_cast<void>(client_.remove({kinds::kJobs, run_.name_space, run_.object(), ""}));
     }
-    // Last: with it go our rights.
+    // With it go our rights beyond the namespace.
     static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+  }
+
+  // Has the Job fail together with this pod; false if it will not. The last thing that is done:
+  // from now on no other manager follows. Whoever comes before this finds the run over, and comes
+  // here.
+  bool letJobFail() {
+    const KubeAddress address{kinds::kJobs, run_.name_space, run_.object(), ""};
+    while (true) {
+      auto job = client_.get(address);
+      if (job) {
+        // One failed pod more than there are. (With fewer a newer Kubernetes would at once delete
+        // this pod and its log.) An older one counts otherwise when its controller was restarted,
+        // and starts a manager once more; that one allows none.
+        const int failed = job->value("status", json::object()).value("failed", 0);
+        job = client_.patch(address, {{"spec", {{"backoffLimit", late_ ? 0 : failed}}}});
+      }
+      if (job) return true;
+      if (job.error().code() != Code::kUnavailable) {
+        if (job.error().code() != Code::kNotFound) view_.say(job.error().message());
+        return false;
+      }
+      std::this_thread::sleep_for(kTryAgain);
+    }
   }
 
   KubeClient& client_;
@@ -212,6 +241,7 @@ class Manager {
   std::jthread watcher_;
   std::string asked_;
   std::optional<Outcome> ended_;
+  bool late_ = false;  // the run was over when this manager came
 };
 
 void coordinateCommand(Context& context, const std::string& name_space, const std::string& text) {

@@ -87,10 +87,8 @@ class VolumePod {
     if (!pods) return pods.error();
     for (const json& pod : *pods) {
       const PodView view = viewPod(pod);
-      if (view.phase != "Running" || view.deleting) continue;
-      const auto ranks = pod["metadata"].value("annotations", json::object());
       // The first rank's pod has every volume.
-      if (ranks.value(annotations::kRanks, "").rfind('0', 0) != 0) continue;
+      if (view.phase != "Running" || view.deleting || !view.first) continue;
       pod_ = view.name;
       container_ = view.task;
       agent_ = kPodAgent;

@@ -41,8 +41,10 @@ std::string whyNotYet(KubeClient& client, const KubeRun& run, int generation) {
   if (!pods) return "";
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
-    if (view.problem.empty() || (!view.task.empty() && view.generation != generation)) continue;
-    return fmt::format("{}: {}", view.task.empty() ? "its manager" : view.task, view.problem);
+    const bool manager = view.task.empty();
+    // A manager that has ended has a successor.
+    if (view.problem.empty() || (manager ? view.ended() : view.generation != generation)) continue;
+    return fmt::format("{}: {}", manager ? "its manager" : view.task, view.problem);
   }
   return "";
 }
@@ -113,7 +115,8 @@ std::string managerProblem(KubeClient& client, const KubeRun& run) {
   if (!pods) return "";
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
-    if (!view.problem.empty()) return view.problem;
+    // One that has ended has a successor.
+    if (!view.problem.empty() && !view.ended()) return view.problem;
   }
   return "";
 }

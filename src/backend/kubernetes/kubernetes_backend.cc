@@ -338,13 +338,15 @@ Status KubernetesBackend::cleanUp(bool succeeded) {
   auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
                               {.labels = selectorOf(options_.run, "task")});
   if (!pods) return std::move(pods).error();
-  const Task* chief = roster_.holder(0);
+  // What the pods say of themselves: a manager that comes when the run is over knows no roster.
+  int newest = 0;
+  for (const json& pod : *pods) newest = std::max(newest, viewPod(pod).generation);
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
     bool stays = view.ended();
     if (options_.job.clean == Clean::kAll) stays = false;
     if (options_.job.clean == Clean::kWorkers && succeeded) {
-      stays = chief != nullptr && view.task == chief->name() && view.generation == generation_;
+      stays = view.first && view.generation == newest;
     }
     if (stays) continue;
     auto removed = client_.remove({kinds::kPods, options_.run.name_space, view.name, ""});

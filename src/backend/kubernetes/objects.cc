@@ -120,7 +120,7 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
         {"rules",
          {rule("", {"pods"}, {"get", "list", "watch", "create", "delete"}),
           rule("", {"configmaps"}, {"get", "list", "watch", "create", "patch"}),
-          rule("", {"events"}, {"create"}), rule("batch", {"jobs"}, {"get", "delete"}),
+          rule("", {"events"}, {"create"}), rule("batch", {"jobs"}, {"get", "patch", "delete"}),
           rule("coordination.k8s.io", {"leases"}, {"get", "create", "delete"})}}}});
   objects.push_back(
       {kinds::kRoleBindings,
@@ -181,25 +181,27 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
                       {"capabilities", {{"drop", {"ALL"}}}}}},
                     {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}}}};
   if (!job.program.pull.empty()) container["imagePullPolicy"] = job.program.pull;
-  json pod = {{"serviceAccountName", run.object()},
-              {"hostname", "manager"},
-              {"subdomain", run.object()},
-              {"restartPolicy", "OnFailure"},
-              {"tolerations", nodeTolerations()},
-              // It waits for the gang to end before it ends itself.
-              {"terminationGracePeriodSeconds", 30},
-              {"securityContext",
-               {{"runAsNonRoot", true},
-                {"runAsUser", 1000},
-                {"fsGroup", 1000},
-                {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-              {"containers", {container}}};
+  json pod = {
+      {"serviceAccountName", run.object()},
+      {"hostname", "manager"},
+      {"subdomain", run.object()},
+      // Another pod, not another container: this one stays with its log, also when the Job fails.
+      {"restartPolicy", "Never"},
+      {"tolerations", nodeTolerations()},
+      // It waits for the gang to end before it ends itself.
+      {"terminationGracePeriodSeconds", 30},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", 1000},
+        {"fsGroup", 1000},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"containers", {container}}};
   return {kinds::kJobs,
           {{"apiVersion", "batch/v1"},
            {"kind", "Job"},
            {"metadata", metadataOf(run, run.object(), "manager", owner)},
            {"spec",
-            // A manager that dies comes back, however often.
+            // A manager that dies comes back, however often; until a run has failed for good.
             {{"backoffLimit", 100'000},
              {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}}};
 }

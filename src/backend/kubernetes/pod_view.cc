@@ -49,6 +49,8 @@ void lookAt(const json& container, PodView& view) {
                      : fmt::format("{}{}{}", reason, message.empty() ? "" : ": ", message);
 }
 
+bool isFirst(const std::string& ranks) { return ranks == "0" || ranks.rfind("0,", 0) == 0; }
+
 }  // namespace
 
 PodView viewPod(const json& pod) {
@@ -58,6 +60,7 @@ PodView viewPod(const json& pod) {
   PodView view{.name = text(metadata, "name"),
                .task = text(tags, labels::kTask),
                .generation = std::atoi(text(tags, labels::kGeneration).c_str()),
+               .first = isFirst(text(child(metadata, "annotations"), annotations::kRanks)),
                .node = text(child(pod, "spec"), "nodeName"),
                .phase = text(status, "phase"),
                .deleting = metadata.contains("deletionTimestamp")};

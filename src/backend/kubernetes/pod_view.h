@@ -11,6 +11,7 @@ struct PodView {
   std::string name;
   std::string task;
   int generation = 0;
+  bool first = false;  // holds rank 0
   std::string node;
   std::string phase;
   bool deleting = false;
