@@ -165,6 +165,11 @@ void Agent::receive(const Frame& frame) {
       const auto refused = decode<Refused>(frame.payload);
       return lostCoordinator("refused: " + (refused ? refused->reason : "no reason given"));
     }
+    case MessageType::kNames: {
+      const auto names = decode<Names>(frame.payload);
+      if (!names) return broken();
+      return lookUp(*names);
+    }
     case MessageType::kStart: {
       auto start = decode<Start>(frame.payload);
       if (!start) return broken();
@@ -405,6 +410,7 @@ void Agent::stop(milliseconds grace, int signal) {
 // only when it is dead, and may themselves have forked in the meantime.
 void Agent::killAll() {
   killing_ = true;
+  names_thread_.request_stop();
   const std::vector<pid_t> children = childProcesses();
   killTrees(children);
   kill_timer_.expires_after(milliseconds(children.empty() ? 0 : 20));

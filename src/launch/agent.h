@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/files.h"
@@ -21,7 +22,7 @@ namespace dure {
 
 // The first process of every task. It joins, waits for the gang, runs the task's programs and
 // leaves nothing behind: when it ends, every descendant has ended. If the coordinator goes away, it
-// ends everything at once. One thread, which must be the process's first.
+// ends everything at once. One thread, which must be the process's first, has it all.
 class Agent {
  public:
   explicit Agent(AgentOptions options);
@@ -48,6 +49,7 @@ class Agent {
   void lostCoordinator(const std::string& why);
 
   void takeFolder(std::string_view piece);
+  void lookUp(const Names& names);
   void startPrograms(const Start& start);
   void startProgram(std::size_t process);
   void allStarted();
@@ -111,6 +113,7 @@ class Agent {
   int program_code_ = 0;  // of the first program that failed
   std::string printed_;   // kept for its capacity
   std::string complaint_;
+  std::jthread names_thread_;  // only looks up names, and tells the loop
 };
 
 // mpirun's remote shell: runs a command line in another task of the gang, through the agent of the

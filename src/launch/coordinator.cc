@@ -5,8 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "launch/environment.h"
-#include "launch/protocol.h"
+#include "launch/coordinator_agent.h"
 
 namespace dure {
 namespace {
@@ -21,31 +20,7 @@ constexpr std::size_t kFolderPiece = 256u << 10u;
 // Strangers that say nothing are not kept for longer.
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
 
-// What stands before the lines of a process where several print to one place.
-std::string labelOf(const Task& task, int process) {
-  return task.processes > 1 ? fmt::format("[{}] ", task.first_rank + process) : "";
-}
-
 }  // namespace
-
-// A connection, and after Hello the task at its other end.
-struct Coordinator::Agent {
-  std::shared_ptr<Connection> connection;
-  std::unique_ptr<asio::steady_timer> patience;
-  std::string task;  // empty until greeted
-  int generation = 0;
-  std::string host;
-  int pid = 0;
-  std::size_t folder_sent = 0;
-  bool joined = false;
-  bool finished = false;
-  bool gone = false;  // says the backend; what it sent is still being read
-
-  template <typename Message>
-  void send(MessageType type, const Message& message) {
-    connection->send(raw(type), encode(message));
-  }
-};
 
 Coordinator::Coordinator(asio::io_context& loop, const Clock& clock, Backend& backend,
                          Journal& journal, std::vector<Observer*> observers, Options options)
@@ -226,6 +201,8 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
     }
     case MessageType::kReady:
       return joined(agent);
+    case MessageType::kNamed:
+      return named(agent.task);
     case MessageType::kLoaded:
       return loaded(agent.task);
     case MessageType::kExited: {
@@ -408,65 +385,6 @@ void Coordinator::performStart(const StartTask& action) {
   if (auto started = backend_.start(task); !started) {
     see(TaskRefused{.task = action.task, .why = started.error().message()});
   }
-}
-
-void Coordinator::performRelease() {
-  const Roster& roster = gang_.roster();
-  store_.reset(initialStore(options_.job, roster));
-  store_.setWorld(roster.world);
-  execs_.clear();
-  waiting_.clear();
-  loading_.clear();
-  const bool paced = options_.site.cores > 0 && roster.world > options_.site.cores;
-  for (const Task& task : roster.tasks) {
-    Start start{
-        .workdir = options_.site.workdir,
-        .files = filesOf(options_.job, roster, task),
-        .env = environmentOf(options_.job, roster, options_.site, task, 0, gang_.generation()),
-        .processes = {},
-        .tell_loaded = paced};
-    for (int process = 0; process < task.processes; ++process) {
-      const bool first = task.first_rank + process == 0;
-      start.processes.push_back({.argv = commandOf(options_.job, options_.site),
-                                 .env = environmentOf(options_.job, roster, options_.site, task,
-                                                      process, gang_.generation()),
-                                 .delay_ms = first ? 0 : headStart(options_.job).count(),
-                                 .label = labelOf(task, process)});
-    }
-    waiting_.emplace_back(task.name(), std::move(start));
-  }
-  // Those that only wait to be asked must be ready before somebody asks.
-  std::stable_partition(waiting_.begin(), waiting_.end(),
-                        [](const auto& task) { return task.second.processes.empty(); });
-  releaseSome();
-}
-
-// Programs load interpreters and libraries for a second or more. When there are more of them than
-// cores, they are let in as others have loaded: all at once, they only drive each other out of the
-// caches, and the last is ready a fifth later.
-void Coordinator::releaseSome() {
-  while (!waiting_.empty()) {
-    const auto ranks = static_cast<int>(waiting_.front().second.processes.size());
-    int busy = 0;
-    for (const auto& [task, count] : loading_) busy += count;
-    const bool paced = waiting_.front().second.tell_loaded;
-    if (paced && busy > 0 && busy + ranks > options_.site.cores) return;
-    const auto [task, start] = std::move(waiting_.front());
-    waiting_.pop_front();
-    const auto agent = agents_.find(task);
-    if (agent == agents_.end()) continue;
-    if (paced && ranks > 0) loading_[task] = ranks;
-    agent->second->send(MessageType::kStart, start);
-  }
-}
-
-void Coordinator::loaded(const std::string& task) {
-  if (loading_.erase(task) == 0) return;
-  // By now the first rank has had its head start.
-  for (auto& [name, start] : waiting_) {
-    for (Start::Process& process : start.processes) process.delay_ms = 0;
-  }
-  releaseSome();
 }
 
 void Coordinator::performStop(const StopTask& action) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "launch/backend.h"
@@ -80,6 +81,8 @@ class Coordinator {
   void written(const std::vector<Entry>& entries, const Status& status);
   void performStart(const StartTask& action);
   void performRelease();
+  void askForNames();
+  void named(const std::string& task);
   void releaseSome();
   void loaded(const std::string& task);
   void performStop(const StopTask& action);
@@ -98,7 +101,8 @@ class Coordinator {
   asio::steady_timer timer_;
   std::map<std::string, std::shared_ptr<Agent>> agents_;  // of this generation, by task
   std::deque<std::pair<std::string, Start>> waiting_;     // tasks that are still to be released
-  std::map<std::string, int> loading_;                    // released tasks, and their ranks
+  std::set<std::string> unnamed_;       // tasks that do not know the names of the others yet
+  std::map<std::string, int> loading_;  // released tasks, and their ranks
   std::map<std::int64_t, std::pair<std::string, std::string>> execs_;  // id: from task, to task
   RendezvousStore store_;
   std::unique_ptr<HttpServer> store_server_;

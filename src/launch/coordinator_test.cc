@@ -120,8 +120,9 @@ class CoordinatorTest : public testing::Test {
     site.listen = site.address;
     site.lease = lease;
     site.cores = cores;
+    site.names = names;
     for (const Task& task : makeRoster(job, workers).tasks) {
-      site.tasks[task.name()] = {"127.0.0.1", 1};
+      site.tasks[task.name()] = {names ? task.name() + ".job-1" : "127.0.0.1", 1};
     }
     coordinator = std::make_unique<Coordinator>(loop, clock, backend, journal,
                                                 std::vector<Observer*>{&observer},
@@ -165,6 +166,7 @@ class CoordinatorTest : public testing::Test {
   std::optional<Outcome> outcome;
   std::string reason;
   Duration lease{0};
+  bool names = false;
   std::string folder;
 };
 
@@ -357,6 +359,25 @@ TEST_F(CoordinatorTest, MoreRanksThanCoresAreLetInAsOthersHaveLoaded) {
   EXPECT_FALSE(got(*agents[2], MessageType::kStart));
   agents[1]->send(MessageType::kExited, Exited{.process = 0});
   until([&] { return got(*agents[2], MessageType::kStart); });
+}
+
+TEST_F(CoordinatorTest, NobodyStartsBeforeAllKnowTheNamesOfAll) {
+  names = true;
+  start(2);
+  TestAgent a(loop, coordinator->port());
+  TestAgent b(loop, coordinator->port());
+  a.hello("worker-0");
+  b.hello("worker-1");
+  until([&] { return got(a, MessageType::kNames) && got(b, MessageType::kNames); });
+  const auto asked = decode<Names>(a.last);
+  ASSERT_TRUE(asked);
+  EXPECT_THAT(asked->names, ElementsAre("worker-0.job-1", "worker-1.job-1"));
+  a.connection->send(raw(MessageType::kNamed), "");
+  a.print(0, "received");
+  until([&] { return !observer.printed.empty(); });
+  EXPECT_FALSE(got(a, MessageType::kStart)) << "worker-1 does not know the names yet";
+  b.connection->send(raw(MessageType::kNamed), "");
+  until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
 }
 
 TEST_F(CoordinatorTest, AGangThatIsStoppedWhileItIsLetInStartsNoMore) {

@@ -16,7 +16,7 @@
 namespace dure {
 
 // Raised whenever a message changes its meaning; both ends must have the same.
-inline constexpr int kProtocolVersion = 2;
+inline constexpr int kProtocolVersion = 3;
 
 enum class MessageType : std::uint8_t {
   // agent to coordinator
@@ -28,6 +28,7 @@ enum class MessageType : std::uint8_t {
   kFinished = 7,
   kLoaded = 8,
   kReady = 9,
+  kNamed = 10,
   // coordinator to agent
   kWelcome = 20,
   kRefused = 21,
@@ -35,6 +36,7 @@ enum class MessageType : std::uint8_t {
   kStop = 23,
   kAlive = 24,
   kFolder = 25,
+  kNames = 26,
   // a command in another task: client to its agent, agent to coordinator, coordinator to the other
   // agent; then back the same way
   kExec = 40,
@@ -75,7 +77,14 @@ struct Refused {
   std::string reason;
 };
 
-// The gang is complete: these are the processes of the task.
+// The gang is complete, and its programs will reach each other by these names. The agent says
+// kNamed when DNS knows all of them, or when it has had enough.
+struct Names {
+  std::vector<std::string> names;
+  std::int64_t patience_ms = 0;
+};
+
+// These are the processes of the task; let them begin.
 struct Start {
   struct Process {
     std::vector<std::string> argv;
@@ -128,6 +137,7 @@ struct ExecCancel {
 std::string encode(const Hello& message);
 std::string encode(const Welcome& message);
 std::string encode(const Refused& message);
+std::string encode(const Names& message);
 std::string encode(const Start& message);
 std::string encode(const Exited& message);
 std::string encode(const Beat& message);

@@ -11,6 +11,10 @@ TEST(Protocol, EveryMessageComesOutAsItWentIn) {
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->version, kProtocolVersion);
   EXPECT_EQ(hello->task, "worker-0");
+  const auto names = decode<Names>(encode(Names{.names = {"a.b", "c"}, .patience_ms = 5}));
+  ASSERT_TRUE(names);
+  EXPECT_EQ(names->names, (std::vector<std::string>{"a.b", "c"}));
+  EXPECT_EQ(names->patience_ms, 5);
   const auto start = decode<Start>(encode(Start{.workdir = "/w",
                                                 .files = {{"a", "b"}},
                                                 .env = {{"K", "V"}},
@@ -34,6 +38,7 @@ TEST(Protocol, BytesThatAreNoTextAreReplacedNotRefused) {
 TEST(Protocol, WhatIsNoMessageIsAnError) {
   for (const char* text : {"", "{", "[]", "{}", "7", R"({"secret": 1})", "\xff"}) {
     EXPECT_FALSE(decode<Hello>(text)) << text;
+    EXPECT_FALSE(decode<Names>(text)) << text;
     EXPECT_FALSE(decode<Start>(text)) << text;
     EXPECT_FALSE(decode<Exited>(text)) << text;
   }

@@ -57,6 +57,8 @@ void checkPayload(const Frame& frame) {
       return checkMessage<Welcome>(frame.payload);
     case MessageType::kRefused:
       return checkMessage<Refused>(frame.payload);
+    case MessageType::kNames:
+      return checkMessage<Names>(frame.payload);
     case MessageType::kStart:
       return checkMessage<Start>(frame.payload);
     case MessageType::kStop:
@@ -73,6 +75,7 @@ void checkPayload(const Frame& frame) {
       return checkChunk(frame.payload);
     case MessageType::kLoaded:
     case MessageType::kReady:
+    case MessageType::kNamed:
     case MessageType::kFinished:
     case MessageType::kAlive:
     case MessageType::kFolder:  // bytes, for the folder's own target

@@ -56,6 +56,7 @@ Site siteOf(const KubeRun& run, const Job& job, const std::string& manager) {
   Site site;
   site.address = run.host("manager");
   site.listen = manager;
+  site.names = true;
   site.interface = "eth0";
   site.agent = kPodAgent;
   site.trainer = "dure-trainer";
