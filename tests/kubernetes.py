@@ -100,13 +100,14 @@ class RunsOnKubernetes:
     def on_kubernetes(self, verb, *words, code=None, timeout=120, **options):
         return self.dure(verb, *words, "--on", "kubernetes", "-n", self.namespace, code=code, timeout=timeout, **options)
 
-    def job_file(self, name, command=None, image="dure.test/host:1", volumes=True, claim=None, program=None, **fields):
+    def job_file(self, name, command=None, image="dure.test/host:1", volumes=True, claim=None, program=None, more=(), **fields):
         """A job whose programs find what this machine has in /usr. Its folder is `work`."""
         job = {"name": name, **fields}
         if command is not None:
             job["program"] = {"command": command, "pull": "Never", **({"image": image} if image else {}), **(program or {})}
         mounts = [{"path": path, "host": path, "read_only": True} for path in ("/usr", "/etc") if volumes]
         mounts += [{"path": "out", "claim": claim}] if claim else []
+        mounts += more
         if mounts:
             job["volumes"] = job.get("volumes", []) + mounts
         return self.write(f"work/{name}.yaml", json.dumps(job))
@@ -127,6 +128,25 @@ class RunsOnKubernetes:
                               "resources": {"requests": size}}})
         self.addCleanup(self.kubectl, "delete", "persistentvolume", volume, "--wait=false")
         return directory
+
+    def hold_placement(self):
+        """As if another manager were about to place its gang: nothing is placed meanwhile."""
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                 "metadata": {"name": "dure-placement", "namespace": "default"}, "spec": {"holderIdentity": "somebody"}}
+
+        def taken():
+            return subprocess.run([CLUSTER, "kubectl", "create", "-f", "-"], input=json.dumps(lease), text=True,
+                                  capture_output=True, timeout=60).returncode == 0
+        harness.wait_until(taken, 60, "the placement is ours")
+        self.addCleanup(self.release_placement)
+
+    def release_placement(self):
+        if self.placement_holder() == "somebody":
+            self.kubectl("delete", "lease", "dure-placement", "-n", "default", "--ignore-not-found")
+
+    def placement_holder(self):
+        return self.kubectl("get", "lease", "dure-placement", "-n", "default", "--ignore-not-found",
+                            "-o", "jsonpath={.spec.holderIdentity}")
 
     def wait_until(self, condition, what, timeout=60):
         return harness.wait_until(condition, timeout, what)

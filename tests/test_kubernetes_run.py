@@ -102,8 +102,10 @@ class KubernetesRun(RunsOnKubernetes, OnKubernetes, harness.Case):
 
 
 class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
-    def refused(self, job, code, *sentences):
-        done = self.on_kubernetes("run", job)
+    def refused(self, job, code, *sentences, before=lambda: None):
+        running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)
+        before()
+        done = running.wait(120)
         self.assertEqual(done.code, code, done.err)
         for sentence in sentences:
             self.assertIn(sentence, done.err)
@@ -139,6 +141,28 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
         with open(self.dir / "work/large.bin", "wb") as file:
             file.truncate(65 << 20)
         self.refused(job, 2, "large.bin", ".dureignore")
+
+    def test_a_folder_that_cannot_be_unpacked(self):
+        # What is a file here is a directory there, since a volume is in it.
+        self.write("work/out", "a file\n")
+        job = self.job_file("unpacked", workers=2, command=["true"],
+                            more=[{"path": "out/models", "host": "/usr", "read_only": True}])
+        self.refused(job, 3, "cannot start: unpack the folder of the programs: ", "out", "irectory")
+
+    def test_a_volume_over_the_agent(self):
+        job = self.job_file("hidden", workers=1, command=["true"],
+                            more=[{"path": "/dure/bin", "host": "/usr/share", "read_only": True}])
+        self.refused(job, 3, "worker-0 cannot start: its container worker-0 could not be started", "/dure/bin/dure-agent")
+
+    def test_too_little_memory_for_the_init_container(self):
+        def limit():
+            self.wait_until(lambda: self.objects("configmaps", "dure/part=journal"), "the manager runs")
+            self.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": self.namespace},
+                         "spec": {"limits": [{"type": "Container", "default": {"memory": "8Mi"}}]}})
+            self.release_placement()
+        self.hold_placement()
+        job = self.job_file("little", workers=1, command=["true"])
+        self.refused(job, 3, "worker-0 cannot start: the agent cannot be put into its pod", "OOMKilled", before=limit)
 
     def test_a_quota_that_is_exceeded(self):
         self.create({"apiVersion": "v1", "kind": "ResourceQuota",

@@ -220,10 +220,10 @@ void Agent::takeFolder(std::string_view piece) {
   if (folder_.size() < whole) return;
   if (folder_.size() > whole || options_.folder.empty() ||
       sha256Hex(folder_) != welcome_.folder_hash) {
-    return lostCoordinator("the folder of the programs came in damaged");
+    return giveUp("the folder of the programs came in damaged");
   }
   if (auto unpacked = unpackFolder(folder_, options_.folder); !unpacked) {
-    return lostCoordinator(unpacked.error().message());
+    return giveUp("unpack the folder of the programs: " + unpacked.error().message());
   }
   folder_ = {};
   coordinator_->send(raw(MessageType::kReady), "");
@@ -234,6 +234,14 @@ void Agent::lostCoordinator(const std::string& why) {
   complaint_ = why;
   exit_code_ = 3;
   coordinator_->close();
+  killAll();
+}
+
+void Agent::giveUp(const std::string& why) {
+  if (finished_ || exit_code_ != 0) return;
+  send(MessageType::kUnable, Unable{why});
+  complaint_ = why;
+  program_code_ = 3;
   killAll();
 }
 
@@ -253,7 +261,7 @@ void Agent::startPrograms(const Start& start) {
   start_ = start;
   for (const auto& [name, content] : start.files) {
     if (auto written = replaceFile(options_.directory + "/" + name, content); !written) {
-      return lostCoordinator(written.error().message());
+      return giveUp(written.error().message());
     }
   }
   programs_.resize(start.processes.size());

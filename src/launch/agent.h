@@ -47,6 +47,8 @@ class Agent {
   void waitForSignals();
   void receive(const Frame& frame);
   void lostCoordinator(const std::string& why);
+  // Ends, and tells the coordinator why.
+  void giveUp(const std::string& why);
 
   void takeFolder(std::string_view piece);
   void lookUp(const Names& names);

@@ -205,6 +205,12 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
       return named(agent.task);
     case MessageType::kLoaded:
       return loaded(agent.task);
+    case MessageType::kUnable: {
+      const auto unable = decode<Unable>(frame.payload);
+      if (!unable) return lie("a broken message");
+      return see(TaskRefused{
+          .task = agent.task, .why = unable->reason, .for_good = true, .is_there = true});
+    }
     case MessageType::kExited: {
       const auto exit = decode<Exited>(frame.payload);
       if (!exit) return lie("a broken message");

@@ -361,6 +361,23 @@ TEST_F(CoordinatorTest, MoreRanksThanCoresAreLetInAsOthersHaveLoaded) {
   until([&] { return got(*agents[2], MessageType::kStart); });
 }
 
+TEST_F(CoordinatorTest, WhyAnAgentCannotStartItsProgramsEndsTheRunInThatSentence) {
+  folder = "packed";
+  start(1);
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kWelcome); });
+  agent.send(MessageType::kUnable, Unable{"out: No space left on device"});
+  agent.connection->send(raw(MessageType::kFinished), "");
+  agent.connection->finish();
+  until([&] { return coordinator->gang().hasFinished("worker-0"); });
+  EXPECT_FALSE(outcome) << "it is still there";
+  backend.gone("worker-0");
+  until([&] { return outcome.has_value(); });
+  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_EQ(reason, "worker-0 cannot start: out: No space left on device");
+}
+
 TEST_F(CoordinatorTest, NobodyStartsBeforeAllKnowTheNamesOfAll) {
   names = true;
   start(2);

@@ -237,7 +237,7 @@ void Gang::onRefused(const TaskRefused& seen) {
   } else {
     onLost(seen.task, seen.why);
   }
-  onGone(seen.task);
+  if (!seen.is_there) onGone(seen.task);
 }
 
 void Gang::onGone(const std::string& name) {

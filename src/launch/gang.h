@@ -41,11 +41,12 @@ struct GangPlaced {
 struct GangWaits {
   std::string why;
 };
-// The backend could not start the task.
+// The backend could not start the task, or its agent cannot start any programs.
 struct TaskRefused {
   std::string task;
   std::string why;
   bool for_good = false;
+  bool is_there = false;  // its agent, which then ends by itself
 };
 // The backend sees nothing of the task any more.
 struct TaskGone {

@@ -9,6 +9,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, version, secret, run, generation, task
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, heartbeat_ms, stop_ms, lease_ms, folder_bytes,
                                    folder_hash)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Refused, reason)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Unable, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Names, names, patience_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start::Process, argv, env, delay_ms, label)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Start, workdir, files, env, processes, tell_loaded)
@@ -34,6 +35,7 @@ std::string encodeJson(const Message& message) {
 std::string encode(const Hello& message) { return encodeJson(message); }
 std::string encode(const Welcome& message) { return encodeJson(message); }
 std::string encode(const Refused& message) { return encodeJson(message); }
+std::string encode(const Unable& message) { return encodeJson(message); }
 std::string encode(const Names& message) { return encodeJson(message); }
 std::string encode(const Start& message) { return encodeJson(message); }
 std::string encode(const Exited& message) { return encodeJson(message); }
@@ -55,6 +57,7 @@ Result<Message> decode(std::string_view payload) {
 template Result<Hello> decode(std::string_view);
 template Result<Welcome> decode(std::string_view);
 template Result<Refused> decode(std::string_view);
+template Result<Unable> decode(std::string_view);
 template Result<Names> decode(std::string_view);
 template Result<Start> decode(std::string_view);
 template Result<Exited> decode(std::string_view);

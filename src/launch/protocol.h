@@ -29,6 +29,7 @@ enum class MessageType : std::uint8_t {
   kLoaded = 8,
   kReady = 9,
   kNamed = 10,
+  kUnable = 11,
   // coordinator to agent
   kWelcome = 20,
   kRefused = 21,
@@ -74,6 +75,11 @@ struct Welcome {
 };
 
 struct Refused {
+  std::string reason;
+};
+
+// The agent cannot run its programs, whatever they are, and ends.
+struct Unable {
   std::string reason;
 };
 
@@ -137,6 +143,7 @@ struct ExecCancel {
 std::string encode(const Hello& message);
 std::string encode(const Welcome& message);
 std::string encode(const Refused& message);
+std::string encode(const Unable& message);
 std::string encode(const Names& message);
 std::string encode(const Start& message);
 std::string encode(const Exited& message);

@@ -11,6 +11,9 @@ TEST(Protocol, EveryMessageComesOutAsItWentIn) {
   ASSERT_TRUE(hello);
   EXPECT_EQ(hello->version, kProtocolVersion);
   EXPECT_EQ(hello->task, "worker-0");
+  const auto unable = decode<Unable>(encode(Unable{.reason = "disk full"}));
+  ASSERT_TRUE(unable);
+  EXPECT_EQ(unable->reason, "disk full");
   const auto names = decode<Names>(encode(Names{.names = {"a.b", "c"}, .patience_ms = 5}));
   ASSERT_TRUE(names);
   EXPECT_EQ(names->names, (std::vector<std::string>{"a.b", "c"}));

@@ -57,6 +57,8 @@ void checkPayload(const Frame& frame) {
       return checkMessage<Welcome>(frame.payload);
     case MessageType::kRefused:
       return checkMessage<Refused>(frame.payload);
+    case MessageType::kUnable:
+      return checkMessage<Unable>(frame.payload);
     case MessageType::kNames:
       return checkMessage<Names>(frame.payload);
     case MessageType::kStart:

@@ -265,6 +265,11 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
   Member& member = found->second;
   if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && !member.killed) {
     member.told = true;
+    if (pod.hopeless) {
+      // Nothing of it ever ran.
+      member.gone = true;
+      return handlers_.refused(pod.task, pod.problem, true);
+    }
     handlers_.taken(pod.task, pod.problem);
   }
   if (deleted || pod.ended()) return gone(pod.task);

@@ -20,6 +20,12 @@ constexpr std::array<std::string_view, 3> kHopeless = {"InvalidImageName", "ErrI
 constexpr std::array<std::string_view, 4> kDoubtful = {"ErrImagePull", "ImagePullBackOff",
                                                        "CreateContainerError", "RunContainerError"};
 
+constexpr std::array<std::string_view, 2> kUnstartable = {"StartError", "ContainerCannotRun"};
+// Beyond it, a signal ended the process.
+constexpr int kLastOwnCode = 128;
+// How the last words of an agent begin.
+constexpr const char* kAgentWords = "dure-agent: ";
+
 std::string text(const json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -49,6 +55,41 @@ void lookAt(const json& container, PodView& view) {
                      : fmt::format("{}{}{}", reason, message.empty() ? "" : ": ", message);
 }
 
+// The last line that is not empty.
+std::string lastLine(const std::string& lines) {
+  const std::size_t end = lines.find_last_not_of(" \r\n");
+  if (end == std::string::npos) return "";
+  const std::size_t before = lines.rfind('\n', end);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return lines.substr(begin, end + 1 - begin);
+}
+
+// How a container has failed, if that was before any program was started in it.
+void lookAtEnd(const json& container, bool init, PodView& view) {
+  const json& ended = child(child(container, "state"), "terminated");
+  const int code = ended.value("exitCode", 0);
+  if (code == 0) return;
+  const std::string reason = text(ended, "reason");
+  const std::string message = text(ended, "message");
+  const std::string words = lastLine(message);
+  if (isOneOf(kUnstartable, reason)) {
+    // The runtime's words go from what it was doing to what went wrong.
+    view.problem = fmt::format("its container {} could not be started ({}{}{})",
+                               text(container, "name"), reason, words.empty() ? "" : ": ", words);
+    view.hopeless = true;
+  } else if (init) {
+    // Somebody may have killed it; but for want of memory it will be killed again.
+    view.hopeless = code <= kLastOwnCode || reason == "OOMKilled";
+    const std::string why =
+        words.rfind(kAgentWords, 0) == 0
+            ? words.substr(std::string_view(kAgentWords).size())
+            : fmt::format("exit code {}{}{}", code, reason.empty() ? "" : ", ", reason);
+    view.problem = "the agent cannot be put into its pod: " + why;
+  } else if (words.rfind(kAgentWords, 0) == 0) {
+    view.problem = "its agent ended: " + words.substr(std::string_view(kAgentWords).size());
+  }
+}
+
 bool isFirst(const std::string& ranks) { return ranks == "0" || ranks.rfind("0,", 0) == 0; }
 
 }  // namespace
@@ -72,6 +113,15 @@ PodView viewPod(const json& pod) {
     const std::string message = text(status, "message");
     view.problem =
         fmt::format("{}{}{}", text(status, "reason"), message.empty() ? "" : ": ", message);
+    return view;
+  }
+  if (view.phase == "Failed") {
+    for (const json& container : child(status, "initContainerStatuses")) {
+      lookAtEnd(container, true, view);
+    }
+    for (const json& container : child(status, "containerStatuses")) {
+      if (view.problem.empty()) lookAtEnd(container, false, view);
+    }
     return view;
   }
   for (const json& condition : child(status, "conditions")) {

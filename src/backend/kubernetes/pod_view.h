@@ -18,7 +18,8 @@ struct PodView {
   // Why it does not run, in a few words; empty: it does, or is about to. Also why it has failed,
   // if that was not the program.
   std::string problem;
-  // Waiting will not help: the image has no valid name, or a thing it needs does not exist.
+  // Waiting will not help: the image has no valid name, a thing it needs does not exist, or the
+  // agent cannot be put there or started.
   bool hopeless = false;
   // It may be an image that does not exist, or a registry that is away for a moment.
   bool doubtful = false;

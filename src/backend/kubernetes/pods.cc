@@ -64,6 +64,7 @@ json podOf(const TaskPod& pod) {
                   {"image", pod.images.dure},
                   {"command", {"dure-agent", "install", kPodAgent, kPodWorkdir}},
                   {"securityContext", containerSecurity(job)},
+                  {"terminationMessagePolicy", "FallbackToLogsOnError"},
                   {"volumeMounts", {shared_mount}}};
   install["securityContext"]["readOnlyRootFilesystem"] = true;
   json main = {{"name", pod.task.name()},
@@ -72,6 +73,7 @@ json podOf(const TaskPod& pod) {
                {"env", agentVariables(pod)},
                {"securityContext", containerSecurity(job)},
                {"resources", resourcesOf(job, pod.task.gpus)},
+               {"terminationMessagePolicy", "FallbackToLogsOnError"},
                {"volumeMounts", mountsOf(job, kPodWorkdir, chief)}};
   main["volumeMounts"].push_back(shared_mount);
   // What containers get by themselves is too small for data loaders.

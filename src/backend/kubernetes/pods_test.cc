@@ -114,6 +114,43 @@ TEST(Pods, WhyAPodDoesNotStartIsToldAndWhetherWaitingHelps) {
   EXPECT_EQ(viewPod(json::object()).phase, "") << "whatever comes is taken";
 }
 
+json podEnded(const char* group, const json& terminated) {
+  return {{"status",
+           {{"phase", "Failed"},
+            {group, {{{"name", "agent"}, {"state", {{"terminated", terminated}}}}}}}}};
+}
+
+TEST(Pods, WhyAnAgentNeverCameToBeIsToldAndWhetherAnotherTryHelps) {
+  constexpr const char* kInit = "initContainerStatuses";
+  const PodView full = viewPod(podEnded(
+      kInit, {{"exitCode", 3},
+              {"reason", "Error"},
+              {"message", "dure-agent: /dure/bin/dure-agent: No space left on device\n"}}));
+  EXPECT_EQ(full.problem,
+            "the agent cannot be put into its pod: /dure/bin/dure-agent: No space left on device");
+  EXPECT_TRUE(full.hopeless);
+  const PodView memory = viewPod(podEnded(kInit, {{"exitCode", 137}, {"reason", "OOMKilled"}}));
+  EXPECT_EQ(memory.problem, "the agent cannot be put into its pod: exit code 137, OOMKilled");
+  EXPECT_TRUE(memory.hopeless);
+  EXPECT_FALSE(viewPod(podEnded(kInit, {{"exitCode", 137}, {"reason", "Error"}})).hopeless)
+      << "somebody killed it; the next one may live";
+  const PodView start = viewPod(
+      podEnded("containerStatuses",
+               {{"exitCode", 128}, {"reason", "StartError"}, {"message", "exec format error"}}));
+  EXPECT_EQ(start.problem,
+            "its container agent could not be started (StartError: exec format error)");
+  EXPECT_TRUE(start.hopeless);
+  const PodView lost = viewPod(podEnded(
+      "containerStatuses",
+      {{"exitCode", 3}, {"message", "words\ndure-agent: worker-0: connect: timed out\n"}}));
+  EXPECT_EQ(lost.problem, "its agent ended: worker-0: connect: timed out");
+  EXPECT_FALSE(lost.hopeless);
+  EXPECT_EQ(
+      viewPod(podEnded("containerStatuses", {{"exitCode", 1}, {"message", "Error: x"}})).problem,
+      "")
+      << "a program's own failure is told by its agent";
+}
+
 TEST(Pods, AFolderIsStoredInPiecesThatFitIntoObjects) {
   const std::string archive(1'500'000, 'x');
   const auto objects = folderObjects(kRun, archive);
