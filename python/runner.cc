@@ -24,6 +24,7 @@ Operation::Operation(int rank, c10d::OpType type, std::vector<at::Tensor> output
 void Operation::complete(const Status& status) {
   finish(status ? nullptr
                 : std::make_exception_ptr(std::runtime_error("dure: " + status.error().message())));
+  if (status) done_.store(true, std::memory_order_release);
   const std::lock_guard lock(future_mutex_);
   if (future_) fillFuture();
 }

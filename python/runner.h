@@ -2,6 +2,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <list>
@@ -22,6 +23,8 @@ class Operation : public c10d::Work {
   void complete(const Status& status);
 
   std::vector<at::Tensor> result() override { return outputs_; }
+  // Over, and well. In a word of its own, for those who ask often.
+  bool isDone() const { return done_.load(std::memory_order_acquire); }
   // Holds the same tensors as result().
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
@@ -29,6 +32,7 @@ class Operation : public c10d::Work {
   void fillFuture();
 
   const std::vector<at::Tensor> outputs_;
+  std::atomic<bool> done_ = false;
   std::mutex future_mutex_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // made when someone asks; guarded by the mutex
 };

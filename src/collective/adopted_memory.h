@@ -12,7 +12,7 @@
 namespace dure {
 
 // What is less is not adopted: copying it costs less than the trouble.
-inline constexpr std::size_t kLeastAdopted = 96u << 10u;
+inline constexpr std::size_t kLeastAdopted = 48u << 10u;
 
 // Memory of this process that the other processes of the host can be let into, at the address that
 // it had before: its whole pages are put into a file without a name and mapped from there, so that

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "collective/host_group_steps.h"
 #include "collective/meeting.h"
 #include "collective/reduce.h"
 
@@ -19,12 +20,6 @@
 // + 2. The slot is written again in step s + 4, which begins when all have done step s + 3; or, if
 // step s + 3 is the last of an operation and nobody waits for it, when all have done step s + 2. So
 // four slots are enough, and the last step of an operation need not be told.
-//
-// Large data may lie in memory that all members can be let into. They tell each other where, and if
-// all have such a place, each works on its part of everyone's memory. Before that all have entered
-// the operation, after it all have told that they are done: nobody writes to another's memory at
-// any other time. Adopted memory is whole pages, so up to a page at either end of a member's data
-// may lie outside: what does in any member goes through the slots.
 namespace dure {
 namespace {
 
@@ -32,27 +27,6 @@ namespace {
 // less to wait for than more of them.
 constexpr std::size_t kFlatOfTwo = 4u << 10u;
 constexpr std::size_t kFlat = 32u << 10u;
-// From here on it is worth asking whether the data can stay where it is: with less the edges cost
-// as much as the copies.
-constexpr std::size_t kInPlace = 128u << 10u;
-// As much at either end of the data may lie outside of adopted memory.
-constexpr std::size_t kEdge = 4096;
-// Parts begin at whole lines.
-constexpr std::size_t kLine = 64;
-
-// [offset, offset + bytes) of a chunk that member `part` of `parts` reduces.
-struct Range {
-  std::size_t offset;
-  std::size_t bytes;
-};
-
-Range partOf(std::size_t bytes, int part, int parts) {
-  const auto count = static_cast<std::size_t>(parts);
-  const std::size_t each = (bytes + count * kLine - 1) / (count * kLine) * kLine;
-  const std::size_t begin = std::min(bytes, each * static_cast<std::size_t>(part));
-  return {begin, std::min(each, bytes - begin)};
-}
-
 // In whose slot the result of a part is: over one of the inputs, whose lines the reducing processor
 // has just fetched.
 int homeOf(int part) { return part == 0 ? 1 : 0; }
@@ -61,27 +35,11 @@ std::size_t chunksOf(std::size_t bytes, std::size_t chunk) {
   return std::max<std::size_t>(1, (bytes + chunk - 1) / chunk);
 }
 
-// What of the data must lie in adopted memory.
-std::span<std::byte> coreOf(std::span<std::byte> data) {
-  return data.subspan(kEdge, data.size() - 2 * kEdge);
-}
-
-// How much of the data lies outside of adopted memory at its ends.
-Edges edgesOf(const AdoptedPlace& place, std::size_t core_bytes) {
-  const std::uint64_t before = place.at - place.begin;
-  const std::uint64_t after = place.bytes - before - core_bytes;
-  return {kEdge - std::min(kEdge, before), kEdge - std::min(kEdge, after)};
-}
-
-std::size_t sharedBytes(std::span<std::byte> data, const Edges& edges) {
-  return data.size() - edges.head - edges.tail;
-}
-
-void copyBytes(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
-}
-
 }  // namespace
+
+bool HostGroup::Call::givesTo(int member) const {
+  return kind == Kind::kBroadcast ? member != root : kind != Kind::kReduce || member == root;
+}
 
 std::uint64_t HostGroup::Call::packed() const {
   return static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(number) << 4 |
@@ -94,8 +52,7 @@ HostGroup::HostGroup(std::shared_ptr<SharedMemory> memory, const HostGroupOption
       member_(options.member),
       size_(static_cast<int>(options.ranks.size())),
       ranks_(options.ranks),
-      peers_(size_),
-      edges_(2 * kEdge) {
+      peers_(size_) {
   if (memory_) steps_ = std::make_unique<Steps>(memory_, member_, ranks_, options.timeout);
 }
 
@@ -134,31 +91,6 @@ Status HostGroup::start() {
   return {};
 }
 
-template <typename Body>
-Status HostGroup::run(const Call& call, std::size_t chunks, std::uint32_t stages,
-                      const Body& body) {
-  if (failed_) return *failed_;
-  const std::uint64_t packed = call.packed();
-  memory_->line(member_).call[operations_ % 2].store(packed, std::memory_order_relaxed);
-  const std::size_t steps = chunks + stages - 1;
-  for (std::size_t i = 0; i < steps; ++i) {
-    const std::uint32_t step = step_++;
-    Status status;
-    if (i > 0) status = steps_->wait(step - 1);
-    if (status && i == 1) status = checkCalls(packed);
-    if (!status) {
-      failed_ = status.error();
-      return status;
-    }
-    for (std::uint32_t stage = 0; stage < stages; ++stage) {
-      if (i >= stage && i - stage < chunks) body(stage, i - stage, step - stage);
-    }
-    if (i + 1 < steps) steps_->post(step);
-  }
-  ++operations_;
-  return {};
-}
-
 Status HostGroup::checkCalls(std::uint64_t mine) {
   for (int member = 0; member < size_; ++member) {
     const auto& call = memory_->line(member).call[operations_ % 2];
@@ -177,30 +109,25 @@ void HostGroup::fail(const Error& error) {
   if (!failed_) failed_ = error;
 }
 
-void HostGroup::give(std::byte* to, const std::byte* from, std::size_t bytes) {
-  copyBytes(to, from, bytes);
-  given_ += static_cast<std::int64_t>(bytes);
-}
-
 Status HostGroup::allReduce(std::span<std::byte> data, Number number, Reduction reduction) {
-  return reduceTo(data, {Kind::kAllReduce, data.size(), number, reduction}, std::nullopt);
+  return reduceTo(data, {Kind::kAllReduce, data.size(), number, reduction});
 }
 
 Status HostGroup::reduce(std::span<std::byte> data, Number number, Reduction reduction, int root) {
-  return reduceTo(data, {Kind::kReduce, data.size(), number, reduction, root}, root);
+  return reduceTo(data, {Kind::kReduce, data.size(), number, reduction, root});
 }
 
-Status HostGroup::reduceTo(std::span<std::byte> data, const Call& call, std::optional<int> root) {
+Status HostGroup::reduceTo(std::span<std::byte> data, const Call& call) {
   if (size_ == 1) return {};
-  if (data.size() <= (size_ == 2 ? kFlatOfTwo : kFlat)) return reduceFlat(data, call, root);
-  return inPlaceOrNot(
-      data, call, [&](const Places& places) { reducePart(data, call, root, places); },
-      [&] { return reduceInParts(data, call, root); });
+  if (data.size() <= (size_ == 2 ? kFlatOfTwo : kFlat)) return reduceFlat(data, call);
+  const auto done = tryInPlace(data, call);
+  if (!done) return done.error();
+  return *done ? Status() : reduceInParts(data, call);
 }
 
-Status HostGroup::reduceFlat(std::span<std::byte> data, const Call& call, std::optional<int> root) {
+Status HostGroup::reduceFlat(std::span<std::byte> data, const Call& call) {
   const std::size_t chunk_bytes = memory_->slotBytes();
-  const bool takes = !root || *root == member_;
+  const bool takes = call.givesTo(member_);
   std::vector<const std::byte*> sources(static_cast<std::size_t>(size_));
   return run(call, chunksOf(data.size(), chunk_bytes), 2,
              [&](std::uint32_t stage, std::size_t chunk, std::uint32_t step) {
@@ -216,10 +143,9 @@ Status HostGroup::reduceFlat(std::span<std::byte> data, const Call& call, std::o
              });
 }
 
-Status HostGroup::reduceInParts(std::span<std::byte> data, const Call& call,
-                                std::optional<int> root) {
+Status HostGroup::reduceInParts(std::span<std::byte> data, const Call& call) {
   const std::size_t chunk_bytes = memory_->slotBytes();
-  const bool takes = !root || *root == member_;
+  const bool takes = call.givesTo(member_);
   std::vector<const std::byte*> sources(static_cast<std::size_t>(size_));
   return run(call, chunksOf(data.size(), chunk_bytes), 3,
              [&](std::uint32_t stage, std::size_t chunk, std::uint32_t step) {
@@ -251,150 +177,6 @@ Status HostGroup::reduceInParts(std::span<std::byte> data, const Call& call,
              });
 }
 
-Result<HostGroup::Places> HostGroup::exchangePlaces(std::span<std::byte> data, const Call& call) {
-  Places places;
-  const auto place = findAdopted(coreOf(data));
-  bool all_known = true;
-  const Status status = run(call, 1, 2, [&](std::uint32_t stage, std::size_t, std::uint32_t step) {
-    if (stage == 0) {
-      tellPlace(place, place && !peers_.has(member_, *place));
-      if (!place) return;
-      // As much as any other member may need. To give what lies outside here, and the rest only to
-      // those who need more, takes another step wherever pages begin differently.
-      give(slot(member_, step), data.data(), kEdge);
-      give(slot(member_, step) + kEdge, data.data() + data.size() - kEdge, kEdge);
-      return;
-    }
-    for (int m = 0; m < size_; ++m) {
-      const SharedPlace& told = memory_->line(m).place[operations_ % 2];
-      const AdoptedPlace theirs{told.begin.load(std::memory_order_relaxed),
-                                told.bytes.load(std::memory_order_relaxed),
-                                told.at.load(std::memory_order_relaxed)};
-      if (theirs.bytes == 0) {
-        places = {};
-        return;
-      }
-      const Edges edges = edgesOf(theirs, coreOf(data).size());
-      places.edges = {std::max(places.edges.head, edges.head),
-                      std::max(places.edges.tail, edges.tail)};
-      if (told.fresh.load(std::memory_order_relaxed) != 0) all_known = false;
-      places.of.push_back(theirs);
-    }
-    reduceEdges(call, places, step);
-  });
-  if (!status) return status.error();
-  return all_known || places.of.empty() ? places : mapPlaces(std::move(places), call);
-}
-
-void HostGroup::reduceEdges(const Call& call, const Places& places, std::uint32_t step) {
-  for (const auto& [offset, bytes] :
-       {Range{0, places.edges.head}, Range{2 * kEdge - places.edges.tail, places.edges.tail}}) {
-    if (bytes == 0) continue;
-    std::vector<const std::byte*> sources;
-    for (int m = 0; m < size_; ++m) {
-      if (call.kind == Kind::kBroadcast && m != call.root) continue;
-      sources.push_back(slot(m, step) + offset);
-    }
-    dure::reduce(call.number, call.reduction, edges_.data() + offset, sources, bytes);
-  }
-}
-
-void HostGroup::takeEdges(std::span<std::byte> data, const Places& places) const {
-  const auto [head, tail] = places.edges;
-  copyBytes(data.data(), edges_.data(), head);
-  copyBytes(data.data() + data.size() - tail, edges_.data() + edges_.size() - tail, tail);
-}
-
-void HostGroup::tellPlace(const std::optional<AdoptedPlace>& place, bool fresh) {
-  MemberLine& line = memory_->line(member_);
-  SharedPlace& told = line.place[operations_ % 2];
-  const AdoptedPlace known = place.value_or(AdoptedPlace());
-  told.begin.store(known.begin, std::memory_order_relaxed);
-  told.bytes.store(known.bytes, std::memory_order_relaxed);
-  told.at.store(known.at, std::memory_order_relaxed);
-  told.fresh.store(fresh ? 1 : 0, std::memory_order_relaxed);
-  if (!fresh) return;
-  const AdoptedFile file = adoptedFile();
-  line.file.store(file.descriptor, std::memory_order_relaxed);
-  line.inode.store(file.inode, std::memory_order_relaxed);
-}
-
-// Some member's memory is new. That a member cannot map it must be known to all of them, and it
-// will be the same the next time: then nothing is done in place any more.
-Result<HostGroup::Places> HostGroup::mapPlaces(Places places, const Call& call) {
-  bool mapped = true;
-  for (int m = 0; m < size_; ++m) {
-    const AdoptedPlace& place = places.of[static_cast<std::size_t>(m)];
-    const MemberLine& line = memory_->line(m);
-    const AdoptedFile file{line.file.load(std::memory_order_relaxed),
-                           line.inode.load(std::memory_order_relaxed)};
-    mapped = mapped && (peers_.has(m, place) || peers_.map(m, place, line.pid.load(), file));
-  }
-  bool all_mapped = true;
-  const Status status = run(call, 1, 2, [&](std::uint32_t stage, std::size_t, std::uint32_t) {
-    if (stage == 0) {
-      tellPlace(std::nullopt, false);
-      memory_->line(member_).place[operations_ % 2].bytes.store(mapped ? 1 : 0,
-                                                                std::memory_order_relaxed);
-      return;
-    }
-    for (int m = 0; m < size_; ++m) {
-      const SharedPlace& told = memory_->line(m).place[operations_ % 2];
-      if (told.bytes.load(std::memory_order_relaxed) == 0) all_mapped = false;
-    }
-  });
-  if (!status) return status.error();
-  if (!all_mapped) {
-    works_in_place_ = false;
-    places = {};
-  }
-  return places;
-}
-
-template <typename Body, typename Otherwise>
-Status HostGroup::inPlaceOrNot(std::span<std::byte> data, const Call& call, const Body& body,
-                               const Otherwise& otherwise) {
-  if (!works_in_place_ || data.size() < kInPlace || memory_->slotBytes() < edges_.size()) {
-    return otherwise();
-  }
-  auto places = exchangePlaces(data, call);
-  if (places && places->of.empty()) return otherwise();
-  Status status = places ? run(call, 1, 2,
-                               [&](std::uint32_t stage, std::size_t, std::uint32_t) {
-                                 if (stage == 0) body(*places);
-                               })
-                         : Status(std::move(places).error());
-  // Others may still be at work in this member's memory: they are left alone with what they see.
-  if (!status) {
-    takeBack(coreOf(data));
-    return status;
-  }
-  ++in_place_;
-  return {};
-}
-
-std::byte* HostGroup::sharedDataOf(int member, std::span<std::byte> data,
-                                   const Places& places) const {
-  if (member == member_) return data.data() + places.edges.head;
-  const AdoptedPlace& place = places.of[static_cast<std::size_t>(member)];
-  return peers_.at(member, place) + (place.at - place.begin) - (kEdge - places.edges.head);
-}
-
-void HostGroup::reducePart(std::span<std::byte> data, const Call& call, std::optional<int> root,
-                           const Places& places) {
-  const Range part = partOf(sharedBytes(data, places.edges), member_, size_);
-  std::vector<const std::byte*> sources;
-  std::vector<std::byte*> outs;
-  for (int m = 0; m < size_; ++m) {
-    std::byte* at = sharedDataOf(m, data, places) + part.offset;
-    sources.push_back(at);
-    if (!root || *root == m) outs.push_back(at);
-  }
-  dure::reduce(call.number, call.reduction, outs, sources, part.bytes);
-  given_ += static_cast<std::int64_t>(part.bytes * outs.size());
-  if (!root || *root == member_) takeEdges(data, places);
-}
-
 Status HostGroup::reduceScatter(std::span<const std::byte> all, std::span<std::byte> mine,
                                 Number number, Reduction reduction) {
   if (size_ == 1) {
@@ -424,15 +206,9 @@ Status HostGroup::reduceScatter(std::span<const std::byte> all, std::span<std::b
 Status HostGroup::broadcast(std::span<std::byte> data, int root) {
   if (size_ == 1) return {};
   const Call call{.kind = Kind::kBroadcast, .bytes = data.size(), .root = root};
-  return inPlaceOrNot(
-      data, call,
-      [&](const Places& places) {
-        if (member_ == root) return;
-        copyBytes(data.data() + places.edges.head, sharedDataOf(root, data, places),
-                  sharedBytes(data, places.edges));
-        takeEdges(data, places);
-      },
-      [&] { return broadcastInChunks(data, call); });
+  const auto done = tryInPlace(data, call);
+  if (!done) return done.error();
+  return *done ? Status() : broadcastInChunks(data, call);
 }
 
 Status HostGroup::broadcastInChunks(std::span<std::byte> data, const Call& call) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -96,6 +97,8 @@ class HostGroup {
     Reduction reduction{};
     int root = 0;
     std::uint64_t packed() const;
+    // Whether that member's data becomes the result.
+    bool givesTo(int member) const;
   };
 
   // Does the `stages` of an operation on its chunks, at least one of them and at least two of
@@ -106,32 +109,29 @@ class HostGroup {
   Status checkCalls(std::uint64_t mine);
   Status start();
 
-  Status reduceTo(std::span<std::byte> data, const Call& call, std::optional<int> root);
-  Status reduceFlat(std::span<std::byte> data, const Call& call, std::optional<int> root);
-  Status reduceInParts(std::span<std::byte> data, const Call& call, std::optional<int> root);
-
+  Status reduceTo(std::span<std::byte> data, const Call& call);
+  Status reduceFlat(std::span<std::byte> data, const Call& call);
+  Status reduceInParts(std::span<std::byte> data, const Call& call);
   Status broadcastInChunks(std::span<std::byte> data, const Call& call);
 
   // Where the members' data is, once they have told each other.
   struct Places {
     std::vector<AdoptedPlace> of;  // the members; empty if they must copy
-    Edges edges;                   // what lies outside in any member
+    Edges edges;                   // what lies outside in any member, and
+    std::uint32_t edges_step = 0;  // which slots it is in
   };
-  // If all members' data is in adopted memory: does `body(places)`, which works there, and returns
-  // when all members have. Else does `otherwise`.
-  template <typename Body, typename Otherwise>
-  Status inPlaceOrNot(std::span<std::byte> data, const Call& call, const Body& body,
-                      const Otherwise& otherwise);
+  // Does the operation where the data is, if it is in adopted memory in all members: true then.
+  Result<bool> tryInPlace(std::span<std::byte> data, const Call& call);
   Result<Places> exchangePlaces(std::span<std::byte> data, const Call& call);
-  void tellPlace(const std::optional<AdoptedPlace>& place, bool fresh);
+  void tellPlace(const std::optional<AdoptedPlace>& place, bool fresh, const Edges& given);
+  // What lies outside of places goes through slots.
+  void giveEdges(std::span<std::byte> data, const Edges& edges, std::uint32_t step);
   Result<Places> mapPlaces(Places places, const Call& call);
-  // What lies outside of places goes through slots to `edges_`, and is taken from there.
-  void reduceEdges(const Call& call, const Places& places, std::uint32_t step);
-  void takeEdges(std::span<std::byte> data, const Places& places) const;
+  void takeEdges(std::span<std::byte> data, const Call& call, const Places& places) const;
   // Where that member's data is, after the head.
   std::byte* sharedDataOf(int member, std::span<std::byte> data, const Places& places) const;
-  void reducePart(std::span<std::byte> data, const Call& call, std::optional<int> root,
-                  const Places& places);
+  void workInPlace(std::span<std::byte> data, const Call& call, const Places& places);
+  void reducePart(std::span<std::byte> data, const Call& call, const Places& places);
 
   std::byte* slot(int member, std::uint32_t step) const { return memory_->slot(member, step); }
   void give(std::byte* to, const std::byte* from, std::size_t bytes);
@@ -144,8 +144,8 @@ class HostGroup {
   std::optional<Error> failed_;
   bool works_in_place_ = true;  // the same in all members
   PeerMemory peers_;
-  std::vector<std::byte> edges_;  // of the data that is reduced in place: what the slots had of it
-  std::uint32_t step_ = 0;        // the next one
+  std::unordered_map<std::uint64_t, Edges> needed_;  // more than lay outside here, by data's place
+  std::uint32_t step_ = 0;                           // the next one
   std::uint32_t operations_ = 0;
   std::int64_t given_ = 0;
   std::int64_t in_place_ = 0;

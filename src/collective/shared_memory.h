@@ -12,7 +12,7 @@ namespace dure {
 
 // What the members of a host share: a header, a line of counters for each, and slots for their
 // data. Both ends of the memory are compiled from this file; kLayout changes with it.
-inline constexpr std::uint32_t kLayout = 2;
+inline constexpr std::uint32_t kLayout = 3;
 inline constexpr int kMaxMembers = 1024;
 // Each member has as many, used in turn: see HostGroup about why four are enough.
 inline constexpr std::uint32_t kSlots = 4;
@@ -25,7 +25,9 @@ struct SharedPlace {
   std::atomic<std::uint64_t> begin;  // of the adopted memory they lie in
   std::atomic<std::uint64_t> bytes;  // of that; 0: they lie in none
   std::atomic<std::uint64_t> at;     // of the numbers
-  std::atomic<std::uint64_t> fresh;  // 1: no member has mapped it yet
+  std::atomic<std::uint32_t> fresh;  // 1: no member has mapped it yet
+  std::atomic<std::uint16_t> head;   // how much of either end of the numbers is in the slot
+  std::atomic<std::uint16_t> tail;
 };
 
 // Written by one member, read by the others. Zero at first, as fresh memory is.

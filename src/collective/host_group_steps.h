@@ -1,0 +1,64 @@
+#pragma once
+
+// What the operations of HostGroup have in common; for its own files.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "collective/host_group.h"
+
+namespace dure {
+
+// Parts begin at whole lines.
+inline constexpr std::size_t kLine = 64;
+
+// [offset, offset + bytes) of a chunk that member `part` of `parts` reduces.
+struct Range {
+  std::size_t offset;
+  std::size_t bytes;
+};
+
+inline Range partOf(std::size_t bytes, int part, int parts) {
+  const auto count = static_cast<std::size_t>(parts);
+  const std::size_t each = (bytes + count * kLine - 1) / (count * kLine) * kLine;
+  const std::size_t begin = std::min(bytes, each * static_cast<std::size_t>(part));
+  return {begin, std::min(each, bytes - begin)};
+}
+
+inline void copyBytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+template <typename Body>
+Status HostGroup::run(const Call& call, std::size_t chunks, std::uint32_t stages,
+                      const Body& body) {
+  if (failed_) return *failed_;
+  const std::uint64_t packed = call.packed();
+  memory_->line(member_).call[operations_ % 2].store(packed, std::memory_order_relaxed);
+  const std::size_t steps = chunks + stages - 1;
+  for (std::size_t i = 0; i < steps; ++i) {
+    const std::uint32_t step = step_++;
+    Status status;
+    if (i > 0) status = steps_->wait(step - 1);
+    if (status && i == 1) status = checkCalls(packed);
+    if (!status) {
+      failed_ = status.error();
+      return status;
+    }
+    for (std::uint32_t stage = 0; stage < stages; ++stage) {
+      if (i >= stage && i - stage < chunks) body(stage, i - stage, step - stage);
+    }
+    if (i + 1 < steps) steps_->post(step);
+  }
+  ++operations_;
+  return {};
+}
+
+inline void HostGroup::give(std::byte* to, const std::byte* from, std::size_t bytes) {
+  copyBytes(to, from, bytes);
+  given_ += static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace dure
