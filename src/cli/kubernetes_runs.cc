@@ -18,6 +18,8 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr auto kPoll = 200ms;
+// From the end of a container until the API server knows of it.
+constexpr auto kEndIsSeen = 2s;
 
 KubeAddress managerOf(const KubeRun& run) {
   return {kinds::kJobs, run.name_space, run.object(), ""};
@@ -246,9 +248,22 @@ void PodLogs::read(Stream& stream, bool follow, const std::stop_token& stop) {
     };
     const auto read = client_.logs(run_.name_space, stream.pod,
                                    {.container = stream.container, .follow = follow}, take, stop);
-    if (read || read.error().code() == Code::kNotFound) return;
+    if (!read && read.error().code() == Code::kNotFound) return;
+    // It also ends, as if that were all, when the node's kubelet goes away.
+    if (read && (!follow || hasEnded(stream, stop))) return;
     std::this_thread::sleep_for(kPoll);
   }
+}
+
+bool PodLogs::hasEnded(const Stream& stream, const std::stop_token& stop) {
+  const auto deadline = std::chrono::steady_clock::now() + kEndIsSeen;
+  while (!stop.stop_requested() && std::chrono::steady_clock::now() < deadline) {
+    const auto pod = client_.get({kinds::kPods, run_.name_space, stream.pod, ""});
+    if (!pod && pod.error().code() == Code::kNotFound) return true;
+    if (pod && viewPod(*pod).ended()) return true;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return stop.stop_requested();
 }
 
 void PodLogs::drain(Duration patience) {

@@ -48,6 +48,8 @@ class PodLogs {
  private:
   struct Stream;
   void read(Stream& stream, bool follow, const std::stop_token& stop);
+  // Whether the pod of a stream that has ended has, too.
+  bool hasEnded(const Stream& stream, const std::stop_token& stop);
 
   KubeClient& client_;
   const KubeRun run_;

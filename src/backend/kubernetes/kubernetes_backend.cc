@@ -127,7 +127,12 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
   auto pause = std::chrono::milliseconds(kFirstLook);
   while (!stop.stop_requested()) {
     std::string why;
-    if (auto locked = lock_.acquire(stop); !locked) {
+    const auto waits = [this](const std::string& holder) {
+      tell([this, why = fmt::format("waiting until {} has been placed", holder)] {
+        handlers_.waits(why);
+      });
+    };
+    if (auto locked = lock_.acquire(stop, waits); !locked) {
       why = locked.error().message();
     } else if (const auto inventory = readInventory(client_, options_.job.nodes); !inventory) {
       why = inventory.error().message();

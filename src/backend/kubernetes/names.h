@@ -42,6 +42,8 @@ namespace annotations {
 inline constexpr const char* kNode = "dure/node";
 // The ranks whose output a pod prints, in this order: "2,3"; with several, each line begins "[2] ".
 inline constexpr const char* kRanks = "dure/ranks";
+// Whose a journal is.
+inline constexpr const char* kWriter = "dure/writer";
 // Asks the manager to end the run: "gently" or "now".
 inline constexpr const char* kStop = "dure/stop";
 }  // namespace annotations

@@ -14,6 +14,7 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 // Longer than a gang takes to be placed and created; one that is held for longer has lost its
 // holder.
 constexpr auto kLongest = std::chrono::seconds(30);
+constexpr auto kUsual = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -24,12 +25,14 @@ PlacementLock::PlacementLock(KubeClient& client, std::string name_space, std::st
 
 PlacementLock::~PlacementLock() { release(); }
 
-Status PlacementLock::acquire(const std::stop_token& stop) {
+Status PlacementLock::acquire(const std::stop_token& stop,
+                              const std::function<void(const std::string& holder)>& waits) {
   const json lease = {{"apiVersion", "coordination.k8s.io/v1"},
                       {"kind", "Lease"},
                       {"metadata", {{"name", kName}, {"namespace", address_.name_space}}},
                       {"spec", {{"holderIdentity", holder_}}}};
   std::string seen;  // whose lease this is
+  bool told = false;
   auto since = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
     auto made = client_.create(address_, lease);
@@ -41,7 +44,9 @@ Status PlacementLock::acquire(const std::stop_token& stop) {
     auto other = client_.get(address_);
     const std::string uid =
         other ? other->value("metadata", json::object()).value("uid", "") : std::string();
-    if (other && other->value("spec", json::object()).value("holderIdentity", "") == holder_) {
+    const std::string holder =
+        other ? other->value("spec", json::object()).value("holderIdentity", "") : std::string();
+    if (other && holder == holder_) {
       // Our own, of a reply that got lost or of a life before this one.
       uid_ = uid;
       return {};
@@ -50,6 +55,10 @@ Status PlacementLock::acquire(const std::stop_token& stop) {
     if (uid != seen) {
       seen = uid;
       since = now;
+      told = false;
+    } else if (!uid.empty() && !told && now - since > kUsual) {
+      told = true;
+      waits(holder);
     } else if (!uid.empty() && now - since > kLongest) {
       static_cast<void>(client_.remove(address_, {.uid = uid}));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <stop_token>
 #include <string>
 
@@ -17,8 +18,10 @@ class PlacementLock {
   PlacementLock(const PlacementLock&) = delete;
   PlacementLock& operator=(const PlacementLock&) = delete;
 
-  // Waits until it is ours. One whose holder has died is taken over after a while.
-  Status acquire(const std::stop_token& stop);
+  // Waits until it is ours. One whose holder has died is taken over after a while. `waits` is told
+  // who holds it if it is held for longer than that mostly takes.
+  Status acquire(const std::stop_token& stop,
+                 const std::function<void(const std::string& holder)>& waits);
   void release();
 
  private:

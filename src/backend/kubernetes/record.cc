@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <boost/asio/post.hpp>
 
+#include "base/process.h"
 #include "base/text.h"
 #include "kube/base64.h"
 
@@ -163,7 +164,11 @@ Result<std::string> readFolder(KubeClient& client, const KubeRun& run) {
 }
 
 KubeJournal::KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run, json owner)
-    : loop_(loop), client_(client), run_(std::move(run)), owner_(std::move(owner)) {}
+    : loop_(loop),
+      client_(client),
+      run_(std::move(run)),
+      owner_(std::move(owner)),
+      token_(randomToken()) {}
 
 KubeJournal::~KubeJournal() = default;
 
@@ -189,8 +194,16 @@ Result<std::unique_ptr<KubeJournal>> KubeJournal::open(asio::io_context& loop, K
 }
 
 Status KubeJournal::beginPart() {
-  auto made = client_.create(address(run_, ""),
-                             configMap(run_, run_.journal(part_ + 1), "journal", owner_));
+  const std::string name = run_.journal(part_ + 1);
+  json object = configMap(run_, name, "journal", owner_);
+  object["metadata"]["annotations"] = {{annotations::kWriter, token_}};
+  auto made = client_.create(address(run_, ""), object);
+  if (!made && made.error().code() == Code::kExists) {
+    // Ours, if it was the reply that got lost; else another manager's.
+    const auto there = client_.get(address(run_, name));
+    if (!there) return there.error();
+    if (textAt(*there, "annotations", annotations::kWriter) == token_) made = *there;
+  }
   if (!made) return std::move(made).error();
   ++part_;
   keys_ = 0;

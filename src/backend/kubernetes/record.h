@@ -70,6 +70,7 @@ class KubeJournal : public Journal {
   KubeClient& client_;
   const KubeRun run_;
   const nlohmann::json owner_;
+  const std::string token_;  // no other has this name
   std::vector<Entry> before_;
   int part_ = 0;
   int keys_ = 0;  // in this part

@@ -89,7 +89,13 @@ void KubeReporter::work(const std::stop_token& stop) {
         told = now;
       }
     }
-    const bool got_through = (!metrics || tellMetrics(*metrics)) && (!next || tellEvent(*next));
+    bool got_through = true;
+    if (metrics && !tellMetrics(*metrics)) {
+      got_through = false;
+      const std::lock_guard lock(mutex_);
+      changed_ = true;
+    }
+    if (next && !tellEvent(*next)) got_through = false;
     if (next && got_through) {
       const std::lock_guard lock(mutex_);
       entries_.pop_front();
@@ -135,11 +141,27 @@ bool KubeReporter::tellMetrics(const std::string& text) {
                                    {"labels", labelsOf(run_, "metrics")},
                                    {"ownerReferences", json::array({ownerReference(job_)})}}},
                                  {"data", data}});
-    made_ = created || created.error().code() == Code::kExists;
-    if (created) return true;
+    if (created || created.error().code() != Code::kExists) {
+      made_ = static_cast<bool>(created);
+      return made_ || created.error().code() != Code::kUnavailable;
+    }
+    made_ = takeUpMetrics();
+    return false;  // it is told once more, with what was taken up
   }
   const auto patched = client_.patch(address, {{"data", data}});
   return patched || patched.error().code() != Code::kUnavailable;
+}
+
+bool KubeReporter::takeUpMetrics() {
+  const auto told = client_.get({kinds::kConfigMaps, run_.name_space, run_.metrics(), ""});
+  if (!told) return false;
+  std::vector<std::string> all =
+      split(told->value("data", json::object()).value("metrics.jsonl", ""), '\n');
+  std::erase(all, "");
+  const std::lock_guard lock(mutex_);
+  all.insert(all.end(), metrics_.begin(), metrics_.end());
+  metrics_ = std::move(all);
+  return true;
 }
 
 }  // namespace dure

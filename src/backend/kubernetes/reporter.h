@@ -31,6 +31,8 @@ class KubeReporter : public Observer {
   void work(const std::stop_token& stop);
   bool tellEvent(const Entry& entry);
   bool tellMetrics(const std::string& text);
+  // What a manager before this one has told.
+  bool takeUpMetrics();
 
   KubeClient& client_;
   const KubeRun run_;
