@@ -65,6 +65,9 @@ void Connection::shakeHands() {
                                  if (self->closed_) return;
                                  if (error)
                                    return self->fail("no agreement on a key: " + error.message());
+                                 // A server may show a certificate instead, and anybody has one.
+                                 if (SSL_session_reused(self->tls_->stream.native_handle()) == 0)
+                                   return self->fail("the other end does not know the secret");
                                  self->ready_ = true;
                                  if (!self->outgoing_.empty()) self->write();
                                  self->read();
