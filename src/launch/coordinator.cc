@@ -16,6 +16,8 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 // Until an agent has proved who it is.
 constexpr std::size_t kGreetingLimit = 8u << 10u;
 // The folder goes in pieces of this size.
+// For what an agent has sent before it ended.
+constexpr auto kLastWordsPatience = std::chrono::seconds(5);
 constexpr std::size_t kFolderPiece = 256u << 10u;
 // Strangers that say nothing are not kept for longer.
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
@@ -307,11 +309,19 @@ void Coordinator::disconnected(Agent& agent, const std::string& why) {
   if (last->gone) see(TaskGone{last->task});
 }
 
-// The task's last words may still be in the connection: it is gone when they have been read.
+// The task's last words may still be in the connection: it is gone when they have been read. A host
+// that lost its power does not close connections, so that is not waited for long.
 void Coordinator::gone(const std::string& task) {
-  const auto agent = agents_.find(task);
-  if (agent == agents_.end()) return see(TaskGone{task});
-  agent->second->gone = true;
+  const auto known = agents_.find(task);
+  if (known == agents_.end()) return see(TaskGone{task});
+  const std::shared_ptr<Agent> agent = known->second;
+  agent->gone = true;
+  agent->patience->expires_after(kLastWordsPatience);
+  agent->patience->async_wait([this, agent](const boost::system::error_code& cancelled) {
+    if (cancelled) return;
+    agent->connection->close();
+    disconnected(*agent, "its connection hangs");
+  });
 }
 
 // Decisions are made one after the other: what an action makes us see is handled after the actions

@@ -178,18 +178,18 @@ void Gang::onExited(const ProcessExited& seen) {
   entry.code = seen.exit.status.code;
   entry.signal = seen.exit.status.signal;
   write(entry);
+  // Somebody told the agent to end, as Kubernetes does when it empties a node; it was not us. A
+  // program that ends well then has not done its work, it only has good manners.
+  if (seen.exit.asked && phase_ == Phase::kRunning) {
+    return onLost(seen.task, "it was told to stop from outside");
+  }
   const bool ok = seen.exit.status.ok() && seen.exit.error.empty();
   if (ok) ++members_.at(seen.task).exits_ok;
   if (phase_ == Phase::kRunning && ok) {
     if (done()) stop({.kind = Verdict::Kind::kDone}, job_.timeouts.stop);
     return;
   }
-  if (ok) return;
-  if (seen.exit.asked) {
-    // Somebody told the agent to end, as Kubernetes does when it empties a node; it was not us.
-    if (phase_ == Phase::kRunning) onLost(seen.task, "it was told to stop from outside");
-    return;
-  }
+  if (ok || seen.exit.asked) return;
   // What cannot be started now cannot be started later either, nor will the trainer think better of
   // data or a model that it refused.
   const bool refused = job_.strategy == Strategy::kNative && seen.exit.status.code == kRefused;

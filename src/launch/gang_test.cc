@@ -348,13 +348,16 @@ TEST(Gang, AResumedRunKeepsItsCountsAndTakesTheNextGeneration) {
 }
 
 TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {
-  Script script(plainJob(1));
-  script.joinAll();
-  script.take();
-  script.see(ProcessExited{"worker-0", Exited{.status = {0, 15}, .asked = true}});
-  EXPECT_THAT(script.take()[0], HasSubstr("was told to stop from outside"));
-  script.goneAll();
-  EXPECT_EQ(script.gang.failures(), 0);
+  for (const ExitStatus& status : {ExitStatus{0, 15}, ExitStatus{0, 0}, ExitStatus{3, 0}}) {
+    Script script(plainJob(1));
+    script.joinAll();
+    script.take();
+    script.see(ProcessExited{"worker-0", Exited{.status = status, .asked = true}});
+    EXPECT_THAT(script.take()[0], HasSubstr("was told to stop from outside"));
+    script.goneAll();
+    EXPECT_EQ(script.gang.failures(), 0);
+    EXPECT_EQ(script.gang.generation(), 2) << "also a program that ends well when it is told to";
+  }
 }
 
 TEST(FailureSentence, NamesTheLineThatTells) {
