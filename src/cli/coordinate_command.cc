@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
@@ -61,6 +62,7 @@ class Manager {
       }
     }
     end();
+    if (!waitForTtl()) return kPlaceFailed;
     // A run that was stopped has brought no model either: whoever waits for the Job to be complete
     // must not go on.
     return *ended_ == Outcome::kSucceeded || !letJobFail() ? kDone : exitCode(*ended_);
@@ -88,6 +90,11 @@ class Manager {
     if (!journal) return std::move(journal).error();
     journal_ = *std::move(journal);
     const RunState before = replay(journal_->before());
+    const auto sees_nodes = seesNodes();
+    if (!sees_nodes) return sees_nodes.error();
+    if (job_.gpus > 0 && !*sees_nodes && !before.outcome) {
+      return Error(Code::kDenied, "without the right to list nodes GPUs cannot be split over them");
+    }
     backend_ = std::make_unique<KubernetesBackend>(
         loop_, client_,
         KubernetesBackend::Options{.run = run_,
@@ -95,10 +102,11 @@ class Manager {
                                    .images = imagesFromEnvironment(),
                                    .owner = owner,
                                    .address = variable("DURE_POD_IP"),
-                                   .sees_nodes = seesNodes()});
+                                   .sees_nodes = *sees_nodes});
     reporter_ = std::make_unique<KubeReporter>(client_, run_, *manager);
     if (before.outcome) {
       ended_ = before.outcome;
+      ended_at_ = journal_->before().back().time;
       late_ = true;
       return {};
     }
@@ -131,16 +139,17 @@ class Manager {
     watchRecord();
     return coordinator_->start([this](Outcome outcome, const std::string& reason) {
       ended_ = outcome;
+      ended_at_ = clock_.now();
       view_.say(fmt::format("{} {}{}{}", run_.text(), outcomeName(outcome),
                             reason.empty() ? "" : ": ", reason));
       loop_.stop();
     });
   }
 
-  bool seesNodes() {
+  Result<bool> seesNodes() {
     for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
-      const auto allowed = client_.isAllowed("list", {kind, "", "", ""});
-      if (!allowed || !*allowed) return false;
+      auto allowed = client_.isAllowed("list", {kind, "", "", ""});
+      if (!allowed || !*allowed) return allowed;
     }
     return true;
   }
@@ -176,16 +185,26 @@ class Manager {
   void waitForSignals() {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (error) return;
-      const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
-      if (job && !job->at("metadata").contains("deletionTimestamp")) {
-        view_.say("this manager is told to go; another one takes up the run");
-      } else {
-        // The whole run is being deleted. What does not go with it is ours to remove.
+      if (isBeingDeleted()) {
+        // What does not go with it is ours to remove.
         view_.say("the run is being deleted");
-        static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+        removeClusterRole();
+      } else {
+        view_.say("this manager is told to go; another one takes up the run");
       }
       loop_.stop();
     });
+  }
+
+  bool isBeingDeleted() {
+    const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
+    if (!job) return job.error().code() == Code::kNotFound;
+    return job->at("metadata").contains("deletionTimestamp");
+  }
+
+  // With it go our rights beyond the namespace.
+  void removeClusterRole() {
+    static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
   }
 
   void end() {
@@ -196,12 +215,29 @@ class Manager {
       view_.say(cleaned.error().message());
     }
     reporter_->finish();
-    if (job_.ttl.count() > 0) {
-      std::this_thread::sleep_for(job_.ttl);
-      static_cast<void>(client_.remove({kinds::kJobs, run_.name_space, run_.object(), ""}));
+    removeClusterRole();
+  }
+
+  // Deletes the run when its time has come. False if this manager has to go before that: the next
+  // one waits for the rest of the time.
+  bool waitForTtl() {
+    if (job_.ttl.count() == 0) return true;
+    asio::io_context loop{1};
+    asio::steady_timer timer(loop, ended_at_ + job_.ttl - clock_.now());
+    asio::signal_set signals(loop, SIGINT, SIGTERM);
+    bool is_over = false;
+    timer.async_wait([&](const boost::system::error_code&) {
+      is_over = true;
+      loop.stop();
+    });
+    signals.async_wait([&](const boost::system::error_code&, int) { loop.stop(); });
+    loop.run();
+    while (is_over) {
+      const auto removed = client_.remove({kinds::kJobs, run_.name_space, run_.object(), ""});
+      if (removed || removed.error().code() != Code::kUnavailable) break;
+      std::this_thread::sleep_for(kTryAgain);
     }
-    // With it go our rights beyond the namespace.
-    static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+    return is_over;
   }
 
   // Has the Job fail together with this pod; false if it will not. The last thing that is done:
@@ -241,6 +277,7 @@ class Manager {
   std::jthread watcher_;
   std::string asked_;
   std::optional<Outcome> ended_;
+  TimePoint ended_at_;
   bool late_ = false;  // the run was over when this manager came
 };
 

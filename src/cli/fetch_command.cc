@@ -114,18 +114,23 @@ class VolumePod {
                              }
                            });
     if (!code) return code.error();
-    if (*code != 0) {
-      while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
-      return Error(Code::kNotFound, complaint.substr(complaint.find(": ") + 2));
-    }
     if (!taken) return taken;
+    if (*code != 0) {
+      if (complaint.empty()) {
+        return Error(Code::kUnavailable,
+                     fmt::format("{} ended while it sent {}; try again", pod_, path));
+      }
+      while (!complaint.empty() && complaint.back() == '\n') complaint.pop_back();
+      const std::size_t colon = complaint.find(": ");  // after the agent's name
+      return Error(Code::kNotFound,
+                   colon == std::string::npos ? complaint : complaint.substr(colon + 2));
+    }
     return files.finish();
   }
 
  private:
   Status make() {
-    made_ = fmt::format("{}-fetch-{}", run_.object(), randomToken().substr(0, 6));
-    pod_ = made_;
+    pod_ = fmt::format("{}-fetch-{}", run_.object(), randomToken().substr(0, 6));
     container_ = "fetch";
     agent_ = "dure-agent";
     json security = containerSecurity(job_);
@@ -139,21 +144,24 @@ class VolumePod {
     json spec = schedulingOf(job_);
     spec["restartPolicy"] = "Never";
     spec["automountServiceAccountToken"] = false;
-    spec["activeDeadlineSeconds"] = 3600;  // should we not come to delete it
+    spec["activeDeadlineSeconds"] = 3600;  // and until then holds its volumes no longer than this
     spec["securityContext"] = podSecurity(job_);
     spec["containers"] = {container};
     spec["volumes"] = volumesOf(job_, true);
-    const auto made = client_.create(
-        {kinds::kPods, run_.name_space, "", ""},
-        {{"apiVersion", "v1"},
-         {"kind", "Pod"},
-         {"metadata",
-          {{"name", made_}, {"namespace", run_.name_space}, {"labels", labelsOf(run_, "fetch")}}},
-         {"spec", spec}});
-    if (!made) {
-      made_.clear();
-      return made.error();
-    }
+    // Should we not come to delete it, it goes with the run.
+    const auto record = client_.get({kinds::kConfigMaps, run_.name_space, run_.object(), ""});
+    if (!record) return record.error();
+    const auto made = client_.create({kinds::kPods, run_.name_space, "", ""},
+                                     {{"apiVersion", "v1"},
+                                      {"kind", "Pod"},
+                                      {"metadata",
+                                       {{"name", pod_},
+                                        {"namespace", run_.name_space},
+                                        {"labels", labelsOf(run_, "fetch")},
+                                        {"ownerReferences", {ownerReference(*record)}}}},
+                                      {"spec", spec}});
+    if (!made) return made.error();
+    made_ = pod_;
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     std::string problem;
     while (std::chrono::steady_clock::now() < deadline) {

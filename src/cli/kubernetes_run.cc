@@ -27,6 +27,7 @@ using namespace std::chrono_literals;
 constexpr auto kPoll = 300ms;
 // A manager that cannot start for so long never will.
 constexpr auto kManagerPatience = 15s;
+constexpr int kMostAttempts = 20;
 // For the last words of pods that have ended.
 constexpr Duration kDrain{5'000};
 
@@ -81,25 +82,34 @@ class Creation {
     }
     Job inside = job_;
     inside.program.workdir = kPodWorkdir;
-    if (auto made = createRecord(inside); !made) return std::move(made).error();
-    if (auto made = createRest(inside, archive); !made) {
-      undo();
-      return std::move(made).error();
-    }
-    return run_;
-  }
-
-  void undo() { static_cast<void>(removeKubeRun(client_, run_)); }
-
- private:
-  // The first free number of this name.
-  Status createRecord(const Job& inside) {
     run_ = {.name_space = client_.access().name_space, .job = job_.name, .number = 1};
     auto records = listRecords(client_, run_.name_space, job_.name);
     if (!records) return std::move(records).error();
     for (const KubeRecord& record : *records) {
       run_.number = std::max(run_.number, record.run.number + 1);
     }
+    // Something of that name may be somebody else's, or be left of a run that is being removed.
+    for (int attempt = 1;; ++attempt, ++run_.number) {
+      if (auto made = createRecord(inside); !made) return std::move(made).error();
+      const auto made = createRest(inside, archive);
+      if (made) return run_;
+      undo();
+      if (made.error().code() != Code::kExists || attempt == kMostAttempts) return made.error();
+    }
+  }
+
+ private:
+  // By deleting what is ours for certain: the record, with which goes what it owns.
+  void undo() {
+    if (granted_) {
+      static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+    }
+    static_cast<void>(client_.remove({kinds::kConfigMaps, run_.name_space, run_.object(), ""},
+                                     {.uid = record_.at("metadata").at("uid").get<std::string>()}));
+  }
+
+  // With this number, or the next that is free.
+  Status createRecord(const Job& inside) {
     while (true) {
       const KubeObject object = recordObject(run_, inside);
       auto made = client_.create({object.kind, run_.name_space, "", ""}, object.object);
@@ -121,25 +131,35 @@ class Creation {
       piece["metadata"]["ownerReferences"] = json::array({owner});
       if (auto made = put(kinds::kConfigMaps, piece); !made) return made;
     }
-    grantNodes();
+    // Who may not grant it has the scheduler place the pods.
+    const auto granted = grantNodes();
+    granted_ = static_cast<bool>(granted);
+    if (!granted && job_.gpus > 0) {
+      return Error(
+          granted.error().code(),
+          "gpus: how they are split is planned from all nodes, which the manager cannot be "
+          "let see: " +
+              granted.error().message());
+    }
     const KubeObject manager = managerObject(run_, inside, imagesFromEnvironment(), owner);
     return put(manager.kind, manager.object);
   }
 
-  // Who may not grant it has the scheduler place the pods.
-  void grantNodes() {
+  Status grantNodes() {
     const auto owner = client_.get({kinds::kNamespaces, "", run_.name_space, ""});
-    if (!owner) return;
+    if (!owner) return owner.error();
     const auto role =
         client_.create({kinds::kClusterRoles}, clusterRole(run_, ownerReference(*owner)).object);
-    if (!role) return;
+    if (!role) return role.error();
     const auto bound = client_.create({kinds::kClusterRoleBindings},
                                       clusterBinding(run_, ownerReference(*role)).object);
-    if (bound) return;
+    if (bound) return {};
     static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+    return bound.error();
   }
 
   Status put(const KubeKind& kind, const json& object) {
+    if (interrupts > 0) return Error(Code::kUnavailable, "interrupted");
     auto made = client_.create({kind, kind.namespaced ? run_.name_space : "", "", ""}, object);
     if (!made) return std::move(made).error();
     return {};
@@ -149,6 +169,7 @@ class Creation {
   const Job& job_;
   KubeRun run_;
   json record_;
+  bool granted_ = false;
 };
 
 // Shows a run to the person who started it, as it would be shown if it ran here.
@@ -169,10 +190,7 @@ class Follower {
     std::size_t told = 0;
     int asked = 0;
     while (true) {
-      if (const int now = interrupts; now > asked) {
-        asked = now;
-        askToStop(now > 1);
-      }
+      if (const int now = interrupts; now > asked && askToStop(now > 1)) asked = now;
       auto read = readKubeRun(client_, run_);
       if (!read && read.error().code() == Code::kNotFound) {
         say(fmt::format("{} was removed", run_.text()));
@@ -236,12 +254,15 @@ class Follower {
                            run.state.joined == 1 ? "" : "s"));
   }
 
-  void askToStop(bool at_once) {
-    say(at_once ? "stopping at once" : "stopping; once more to stop at once");
+  // False if it has to be asked again.
+  bool askToStop(bool at_once) {
     const json patch = {
         {"metadata", {{"annotations", {{annotations::kStop, at_once ? "now" : "gently"}}}}}};
-    static_cast<void>(
-        client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""}, patch));
+    const auto asked =
+        client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""}, patch);
+    if (!asked && asked.error().code() == Code::kUnavailable) return false;
+    say(at_once ? "stopping at once" : "stopping; once more to stop at once");
+    return true;
   }
 
   int conclude(const RunView& run, Duration took) {
@@ -290,6 +311,12 @@ Status checkForKubernetes(KubeClient& client, const Job& job) {
     return Error(Code::kInvalid, fmt::format("volumes: there is no claim {} in namespace {}",
                                              volume.claim, client.access().name_space));
   }
+  if (job.timeouts.heartbeat.count() == 0) {
+    return Error(
+        Code::kInvalid,
+        "timeouts.heartbeat: on Kubernetes a pod that is not heard of for so long is taken "
+        "for lost, so it cannot be never; give a time, such as 30s");
+  }
   if (job.gpus > 0) {
     for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
       const auto allowed = client.isAllowed("list", {kind, "", "", ""});
@@ -328,17 +355,17 @@ int runOnKubernetes(Context& context, KubeClient& client, Job job,
     }
     job.name = fmt::format("{}-{}", wanted, suffix);
   }
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    signal(number, [](int) { ++interrupts; });
+  }
   auto run = Creation(client, job).create();
   if (!run) {
     context.fail(run.error());
-    return context.code;
+    return interrupts > 0 ? kInterrupted : context.code;
   }
   if (options.detach) {
     context.out << run->text() << "\n";
     return kDone;
-  }
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    signal(number, [](int) { ++interrupts; });
   }
   signal(SIGPIPE, SIG_IGN);
   return Follower(context, client, *run).follow();

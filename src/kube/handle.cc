@@ -91,7 +91,7 @@ Error connectionError(CURLcode code, const std::string& reason, const KubeAccess
   const std::string server = authorityOf(access.server);
   if (code == CURLE_PEER_FAILED_VERIFICATION)
     return Error(Code::kDenied, fmt::format("{} is not trusted: {}", server, why));
-  if (code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CONNECT_ERROR)
+  if (code == CURLE_SSL_CERTPROBLEM)
     return Error(Code::kDenied, fmt::format("no secure connection with {}: {}", server, why));
   return Error(Code::kUnavailable, fmt::format("cannot reach the cluster at {}: {}", server, why));
 }
