@@ -212,6 +212,15 @@ class KubernetesRender(OnKubernetes, harness.Case):
         self.assertIn("script: says something else than program.command", done.err)
         self.assertEqual(self.dure("render", code=2).out, "")
 
+    def test_what_would_be_lost_with_its_pod_is_noted(self):
+        job = self.write("native.yaml", json.dumps({
+            "name": "native", "train": {"model": "mlp", "data": "/data"}, "output": "/out/model.h5",
+            "checkpoint": {"path": "/out/checkpoints", "every": 10}}))
+        noted = self.dure("render", job, code=0).err
+        self.assertEqual([line.split(" is on no volume, ")[0] for line in noted.splitlines()],
+                         ["note: output: /out/model.h5", "note: checkpoint.path: /out/checkpoints"])
+        self.assertEqual(self.dure("render", job, "--set", "volumes=[{path: /out, claim: models}]", code=0).err, "")
+
     def test_it_reads_from_a_pipe_and_writes_into_one(self):
         with open(self.template(), "rb") as job:
             done = subprocess.run([harness.DURE, "render", "-"], stdin=job, capture_output=True, env=self.env)

@@ -60,6 +60,12 @@ std::vector<std::string> notesOn(const Job& job) {
     notes.push_back(fmt::format("output: {} is on no volume, so the model is gone when its pod is",
                                 job.output));
   }
+  if (!job.checkpoint.path.empty() && !isOnVolume(job, job.checkpoint.path)) {
+    notes.push_back(
+        fmt::format("checkpoint.path: {} is on no volume, so a pod that is started again begins "
+                    "from the beginning",
+                    job.checkpoint.path));
+  }
   return notes;
 }
 
