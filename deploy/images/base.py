@@ -1,7 +1,5 @@
 """The layer of Debian packages under the programs: made once, kept in the cache."""
 import collections
-import contextlib
-import fcntl
 import hashlib
 import os
 import pathlib
@@ -12,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from cluster_parts.locks import locked
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("DURE_CACHE") or pathlib.Path.home() / ".cache" / "dure").absolute() / "images"
@@ -71,21 +71,10 @@ def layer(image):
     place = CACHE / f"{image}-{key(image)}"
     if not place.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
-        with locked(CACHE / f"{image}.lock"):
+        with locked(CACHE / f"{image}.lock", lambda: say("waiting for another build")):
             if not place.is_dir():
                 make(image, place)
     return Layer(place / "layer.tar", (place / "digest").read_text())
-
-
-@contextlib.contextmanager
-def locked(path):
-    with open(path, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another build")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def make(image, place):

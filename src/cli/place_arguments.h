@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,26 @@ struct PlaceArguments {
 
   void addTo(CLI::App& command);
   bool onKubernetes() const { return on == "kubernetes"; }
+  // What is done to one run: here, or there.
+  template <typename Done>
+  using Doing = std::function<Result<Done>(const std::string& name)>;
+  // Chooses between the two. Nothing, and the command fails, if there is no way to the runs.
+  template <typename Done>
+  Doing<Done> choose(
+      Context& context,
+      const std::function<Result<Done>(RunStore& store, const std::string& name)>& here,
+      const std::function<Result<Done>(KubeClient& client, const std::string& name)>& there) const {
+    if (onKubernetes()) {
+      // Shared, since functions can be copied.
+      const std::shared_ptr<KubeClient> client = connect(context);
+      if (!client) return nullptr;
+      return [client, there](const std::string& name) { return there(*client, name); };
+    }
+    auto opened = openStore(context);
+    if (!opened) return nullptr;
+    const auto store = std::make_shared<RunStore>(*std::move(opened));
+    return [store, here](const std::string& name) { return here(*store, name); };
+  }
   // Fails the command if there is no way to a cluster.
   std::unique_ptr<KubeClient> connect(Context& context) const;
 };

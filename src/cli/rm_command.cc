@@ -1,6 +1,4 @@
-#include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -57,19 +55,15 @@ Result<std::string> removeThere(KubeClient& client, const std::string& name, boo
 }
 
 void rmCommand(Context& context, const RmArguments& arguments) {
-  std::function<Result<std::string>(const std::string&)> remove;
-  std::unique_ptr<KubeClient> client;
-  std::optional<RunStore> store;
-  if (arguments.place.onKubernetes()) {
-    client = arguments.place.connect(context);
-    if (!client) return;
-    remove = [&](const std::string& name) { return removeThere(*client, name, arguments.force); };
-  } else {
-    auto opened = openStore(context);
-    if (!opened) return;
-    store.emplace(*std::move(opened));
-    remove = [&](const std::string& name) { return removeHere(*store, name, arguments.force); };
-  }
+  const auto remove = arguments.place.choose<std::string>(
+      context,
+      [&](RunStore& store, const std::string& name) {
+        return removeHere(store, name, arguments.force);
+      },
+      [&](KubeClient& client, const std::string& name) {
+        return removeThere(client, name, arguments.force);
+      });
+  if (!remove) return;
   nlohmann::json removed = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
     const auto run = remove(name);

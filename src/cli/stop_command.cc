@@ -1,6 +1,4 @@
-#include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
@@ -52,19 +50,15 @@ Result<Stopped> stopThere(KubeClient& client, const std::string& name, bool now)
 }
 
 void stopCommand(Context& context, const StopArguments& arguments) {
-  std::function<Result<Stopped>(const std::string&)> stop;
-  std::unique_ptr<KubeClient> client;
-  std::optional<RunStore> store;
-  if (arguments.place.onKubernetes()) {
-    client = arguments.place.connect(context);
-    if (!client) return;
-    stop = [&](const std::string& name) { return stopThere(*client, name, arguments.now); };
-  } else {
-    auto opened = openStore(context);
-    if (!opened) return;
-    store.emplace(*std::move(opened));
-    stop = [&](const std::string& name) { return stopHere(*store, name, arguments.now); };
-  }
+  const auto stop = arguments.place.choose<Stopped>(
+      context,
+      [&](RunStore& store, const std::string& name) {
+        return stopHere(store, name, arguments.now);
+      },
+      [&](KubeClient& client, const std::string& name) {
+        return stopThere(client, name, arguments.now);
+      });
+  if (!stop) return;
   nlohmann::json report = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
     const auto stopped = stop(name);

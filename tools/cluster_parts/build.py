@@ -4,8 +4,6 @@ Debian ships the source of Kubernetes 1.20 whole, but only kubectl as a binary. 
 that its source carries along are older than the maps of Go 1.18, and the API server crashes within
 minutes; Debian's own packages of the two take their place. A generated file is missing, and is generated.
 """
-import contextlib
-import fcntl
 import os
 import pathlib
 import re
@@ -14,6 +12,7 @@ import subprocess
 import time
 
 from . import settings
+from .locks import locked
 from .settings import Trouble, say
 
 PROGRAMS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"]
@@ -39,7 +38,7 @@ def build():
     if ready():
         return
     settings.CACHE.mkdir(parents=True, exist_ok=True)
-    with locked(settings.CACHE / "kubernetes.lock"):
+    with locked(settings.CACHE / "kubernetes.lock", lambda: say("waiting for another build of Kubernetes")):
         if ready():
             return
         began = time.monotonic()
@@ -56,17 +55,6 @@ def build():
         subprocess.run(["chmod", "-R", "u+w", str(workshop)], check=False)
         shutil.rmtree(workshop, ignore_errors=True)
         say(f"Kubernetes {settings.KUBERNETES_VERSION} built in {time.monotonic() - began:.0f} s, kept in {BINARIES}")
-
-
-@contextlib.contextmanager
-def locked(path):
-    with open(path, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another build of Kubernetes")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def build_in(workshop, compiled):
