@@ -26,10 +26,13 @@ namespace dure::cli {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 
 // Whoever follows the pods of a run reads their last words before they are deleted.
 constexpr auto kLastWords = std::chrono::seconds(3);
 constexpr auto kTryAgain = std::chrono::milliseconds(500);
+constexpr auto kLookInCharge = std::chrono::milliseconds(5000);
+constexpr auto kTick = std::chrono::milliseconds(100);
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -137,6 +140,7 @@ class Manager {
                              .folder = *std::move(folder),
                              .folder_hash = hash});
     watchRecord();
+    stayInCharge();
     return coordinator_->start([this](Outcome outcome, const std::string& reason) {
       ended_ = outcome;
       ended_at_ = clock_.now();
@@ -181,6 +185,31 @@ class Manager {
     });
   }
 
+  // Ends this manager when another one has the run, or may have without our knowing.
+  void stayInCharge() {
+    keeper_ = std::jthread([this](const std::stop_token& stop) {
+      const auto longest = KubernetesBackend::longestAlone(job_);
+      auto reached = std::chrono::steady_clock::now();
+      while (!stop.stop_requested()) {
+        const auto ours = journal_->isOurs();
+        const auto now = std::chrono::steady_clock::now();
+        if (ours) reached = now;
+        if ((ours && !*ours) || now - reached > longest) {
+          asio::post(loop_, [this, lost = static_cast<bool>(ours)] {
+            view_.say(lost ? "another manager has the run"
+                           : "the API server has not answered for too long; another manager is to "
+                             "take up the run");
+            loop_.stop();
+          });
+          return;
+        }
+        for (auto waited = 0ms; waited < kLookInCharge && !stop.stop_requested(); waited += kTick) {
+          std::this_thread::sleep_for(kTick);
+        }
+      }
+    });
+  }
+
   // The pod is to go, not the run: another manager takes it up.
   void waitForSignals() {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
@@ -209,6 +238,7 @@ class Manager {
 
   void end() {
     watcher_.request_stop();
+    keeper_.request_stop();
     if (coordinator_) std::this_thread::sleep_for(kLastWords);
     coordinator_.reset();
     if (auto cleaned = backend_->cleanUp(*ended_ == Outcome::kSucceeded); !cleaned) {
@@ -275,6 +305,7 @@ class Manager {
   std::unique_ptr<KubeReporter> reporter_;
   std::unique_ptr<Coordinator> coordinator_;
   std::jthread watcher_;
+  std::jthread keeper_;
   std::string asked_;
   std::optional<Outcome> ended_;
   TimePoint ended_at_;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 300ms;
+constexpr auto kPoll = 500ms;
 // A manager that cannot start for so long never will.
 constexpr auto kManagerPatience = 15s;
 constexpr int kMostAttempts = 20;
@@ -222,12 +222,11 @@ class Follower {
  private:
   // Says why, if it is.
   bool managerIsHopeless() {
-    const std::string problem = managerProblem(client_, run_);
+    const ManagerProblem problem = managerProblem(client_, run_);
     const auto now = std::chrono::steady_clock::now();
-    if (problem.empty()) hopeful_ = now;
+    if (!problem.hopeless) hopeful_ = now;
     if (now - hopeful_ < kManagerPatience) return false;
-    say(fmt::format("the manager of {} cannot start: {}; DURE_IMAGE names the image of Dure",
-                    run_.text(), problem));
+    say(fmt::format("the manager of {} cannot start: {}", run_.text(), problem.why));
     return true;
   }
 

@@ -18,6 +18,9 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr auto kPoll = 200ms;
+constexpr auto kRemovalPatience = 2min;
+// A manager that ended so often before it wrote a word will not do better.
+constexpr int kHopelessEnds = 3;
 // From the end of a container until the API server knows of it.
 constexpr auto kEndIsSeen = 2s;
 
@@ -111,16 +114,33 @@ Result<std::optional<KubeRun>> findActiveRun(KubeClient& client, const std::stri
   return std::optional<KubeRun>();
 }
 
-std::string managerProblem(KubeClient& client, const KubeRun& run) {
+ManagerProblem managerProblem(KubeClient& client, const KubeRun& run) {
   const auto pods = client.listAll({kinds::kPods, run.name_space, "", ""},
                                    {.labels = selectorOf(run, "manager")});
-  if (!pods) return "";
+  if (!pods) return {};
+  int ended = 0;
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
-    // One that has ended has a successor.
-    if (!view.problem.empty() && !view.ended()) return view.problem;
+    if (view.ended()) {
+      ++ended;  // and has a successor
+    } else if (view.hopeless || view.doubtful) {
+      return {view.problem + "; DURE_IMAGE names the image of Dure", true};
+    } else if (!view.problem.empty()) {
+      return {view.problem, false};
+    }
   }
-  return "";
+  if (ended >= kHopelessEnds) {
+    return {fmt::format("it ended {} times; `kubectl -n {} logs {}` tells why", ended,
+                        run.name_space, pods->front().at("metadata").at("name").get<std::string>()),
+            true};
+  }
+  if (!pods->empty()) return {};
+  // Without a pod only the Job's events tell, such as that a quota is used up.
+  const auto events = client.listAll(
+      {kinds::kEvents, run.name_space, "", ""},
+      {.fields = fmt::format("involvedObject.name={},reason=FailedCreate", run.object())});
+  if (!events || events->empty()) return {};
+  return {events->back().value("message", ""), true};
 }
 
 Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once) {
@@ -136,10 +156,10 @@ Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once) {
     if (record && replay(record->entries).outcome) return {};
     if (manager && !isAtWork(*manager)) return {};
     if (record && record->entries.empty()) {
-      const std::string problem = managerProblem(client, run);
-      if (!problem.empty()) {
+      const ManagerProblem problem = managerProblem(client, run);
+      if (!problem.why.empty()) {
         return Error(Code::kUnavailable,
-                     fmt::format("the manager of {} has not started: {}", run.text(), problem));
+                     fmt::format("the manager of {} has not started: {}", run.text(), problem.why));
       }
     }
     std::this_thread::sleep_for(kPoll);
@@ -153,11 +173,24 @@ Status removeKubeRun(KubeClient& client, const KubeRun& run) {
        {managerOf(run), KubeAddress{kinds::kConfigMaps, run.name_space, run.object(), ""}}) {
     if (auto removed = client.remove(address); !removed) return removed;
   }
+  const auto deadline = std::chrono::steady_clock::now() + kRemovalPatience;
   while (true) {
-    const auto pods =
-        client.listAll({kinds::kPods, run.name_space, "", ""}, {.labels = selectorOf(run)});
-    if (!pods) return pods.error();
-    if (pods->empty()) return {};
+    std::vector<std::string> left;
+    for (const KubeKind& kind : {kinds::kPods, kinds::kConfigMaps}) {
+      const auto objects =
+          client.listAll({kind, run.name_space, "", ""}, {.labels = selectorOf(run)});
+      if (!objects) return objects.error();
+      for (const json& object : *objects) {
+        left.push_back(
+            fmt::format("{}/{}", kind.plural, object.at("metadata").at("name").get<std::string>()));
+      }
+    }
+    if (left.empty()) return {};
+    if (std::chrono::steady_clock::now() > deadline) {
+      return Error(Code::kUnavailable,
+                   fmt::format("{} is being removed, but {} stay{}; is their node away?",
+                               run.text(), join(left, ", "), left.size() == 1 ? "s" : ""));
+    }
     std::this_thread::sleep_for(kPoll);
   }
 }
@@ -216,6 +249,8 @@ Status PodLogs::look(bool follow) {
     // One after the other, so that what has been printed comes rank by rank.
     if (!follow) running.thread.join();
   }
+  const std::lock_guard lock(mutex_);
+  if (denied_) return *denied_;
   return {};
 }
 
@@ -249,6 +284,13 @@ void PodLogs::read(Stream& stream, bool follow, const std::stop_token& stop) {
     const auto read = client_.logs(run_.name_space, stream.pod,
                                    {.container = stream.container, .follow = follow}, take, stop);
     if (!read && read.error().code() == Code::kNotFound) return;
+    if (!read && read.error().code() == Code::kDenied) {
+      const std::lock_guard lock(mutex_);
+      denied_ = read.error();
+      return;
+    }
+    // There may be nothing to read yet, or no way to its node: later, if there is a later.
+    if (!read && !follow) return;
     // It also ends, as if that were all, when the node's kubelet goes away.
     if (read && (!follow || hasEnded(stream, stop))) return;
     std::this_thread::sleep_for(kPoll);

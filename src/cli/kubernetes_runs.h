@@ -22,12 +22,17 @@ Result<RunView> readKubeRun(KubeClient& client, const KubeRun& run);
 // The run of this job that is going on, if there is one.
 Result<std::optional<KubeRun>> findActiveRun(KubeClient& client, const std::string& name_space,
                                              const std::string& job);
-// Why the manager of a run that has not begun does not start; empty: it is about to.
-std::string managerProblem(KubeClient& client, const KubeRun& run);
+// Why the manager of a run that has not begun does not start.
+struct ManagerProblem {
+  std::string why;        // empty: it is about to
+  bool hopeless = false;  // and will not, unless something is done about it
+};
+ManagerProblem managerProblem(KubeClient& client, const KubeRun& run);
 
 // Asks the run to end, and returns when it has.
 Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once);
-// Removes every object of the run, and returns when its pods are gone.
+// Removes every object of the run, and returns when its pods and its records are gone. Unavailable,
+// with what is left, if that takes too long.
 Status removeKubeRun(KubeClient& client, const KubeRun& run);
 
 // Reads what the ranks of a run print, from its pods.
@@ -40,7 +45,7 @@ class PodLogs {
   ~PodLogs();
 
   // Begins to follow the pods that are there now and were not before. With `follow` each is read
-  // until it ends, else as far as it has come.
+  // until it ends, else as far as it has come. Denied if that is not allowed.
   Status look(bool follow);
   // Waits until all that were begun have been read, but no longer than this.
   void drain(Duration patience);
@@ -55,7 +60,8 @@ class PodLogs {
   const KubeRun run_;
   const std::optional<int> generation_;
   const Take take_;
-  std::mutex mutex_;                                        // of take_
+  std::mutex mutex_;                                        // of take_ and
+  std::optional<Error> denied_;                             // why nothing can be read
   std::map<std::string, std::unique_ptr<Stream>> streams_;  // by pod
 };
 

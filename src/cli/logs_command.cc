@@ -21,6 +21,7 @@ namespace dure::cli {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(100);
+constexpr auto kClusterPoll = std::chrono::milliseconds(500);
 // For the last words of pods that have ended.
 constexpr Duration kDrain{10'000};
 
@@ -72,7 +73,7 @@ void logsOfPods(Context& context, const LogsArguments& arguments) {
   while (true) {
     if (auto looked = logs.look(arguments.follow); !looked) return context.fail(looked.error());
     if (!arguments.follow || view->state.outcome || !view->in_charge) break;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kClusterPoll);
     // Whatever keeps us from it, the run goes on.
     if (auto now = readKubeRun(*client, *run)) view = std::move(now);
   }

@@ -24,7 +24,10 @@ constexpr auto kMargin = 10s;
 // For a pod to end by itself, before it is deleted.
 constexpr auto kLastWords = 3s;
 constexpr auto kTick = 500ms;
-// Of all managers that may look at all nodes; the others have one for their namespace.
+// Why there is no place may change with every move of another job; it is told as often as this.
+constexpr auto kToldAgain = 10s;
+constexpr int kHeartbeatsAlone = 4;
+// Of all managers that may look at all nodes. Others place nothing themselves.
 constexpr const char* kCommonNamespace = "default";
 
 bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
@@ -42,8 +45,7 @@ KubernetesBackend::KubernetesBackend(asio::io_context& loop, KubeClient& client,
     : loop_(loop),
       client_(client),
       options_(std::move(options)),
-      lock_(client, options_.sees_nodes ? kCommonNamespace : options_.run.name_space,
-            options_.run.name_space + "/" + options_.run.object()),
+      lock_(client, kCommonNamespace, options_.run.name_space + "/" + options_.run.object()),
       timer_(loop) {}
 
 KubernetesBackend::~KubernetesBackend() {
@@ -125,6 +127,7 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
   Request request = makeRequest(options_.job);
   request.most -= options_.job.workers.max - workers;
   auto pause = std::chrono::milliseconds(kFirstLook);
+  std::optional<Clock::time_point> told;
   while (!stop.stop_requested()) {
     std::string why;
     const auto waits = [this](const std::string& holder) {
@@ -149,7 +152,10 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
       why = std::get<Shortage>(found).waiting();
     }
     lock_.release();
-    tell([this, why] { handlers_.waits(why); });
+    if (!told || Clock::now() - *told > kToldAgain) {
+      told = Clock::now();
+      tell([this, why] { handlers_.waits(why); });
+    }
     if (!sleepFor(pause, stop)) return;
     pause = std::min(pause * 2, std::chrono::milliseconds(kLastLook));
   }
@@ -206,7 +212,9 @@ Status KubernetesBackend::createOne(const json& pod, const std::stop_token& stop
     auto created = client_.create({kinds::kPods, options_.run.name_space, "", ""}, pod);
     // It is there already if the reply to an earlier try got lost.
     if (created || created.error().code() == Code::kExists) return {};
-    if (created.error().code() != Code::kUnavailable || !sleepFor(kFirstLook, stop)) {
+    // A conflict is that of several pods that are counted against one quota.
+    const Code code = created.error().code();
+    if ((code != Code::kUnavailable && code != Code::kConflict) || !sleepFor(kFirstLook, stop)) {
       return std::move(created).error();
     }
   }
@@ -238,10 +246,14 @@ void KubernetesBackend::kill(const std::string& task) {
 }
 
 void KubernetesBackend::remove(const std::string& task) {
-  ask([this, task, generation = generation_](const std::stop_token&) {
+  ask([this, task, generation = generation_](const std::stop_token& stop) {
     const KubeAddress pod{kinds::kPods, options_.run.name_space, options_.run.pod(task, generation),
                           ""};
-    static_cast<void>(client_.remove(pod, {.grace_seconds = 1}));
+    while (true) {
+      const auto removed = client_.remove(pod, {.grace_seconds = 1});
+      if (removed || removed.error().code() != Code::kUnavailable) break;
+      if (!sleepFor(kFirstLook, stop)) return;
+    }
     // One that never came to be is not seen to go either.
     const auto left = client_.get(pod);
     if (!left && left.error().code() == Code::kNotFound) tell([this, task] { gone(task); });
@@ -261,6 +273,12 @@ void KubernetesBackend::sawAll(const std::vector<json>& pods) {
     if (view.generation == generation_) views[view.task] = std::move(view);
   }
   for (const auto& [task, view] : views) saw(view, false);
+  // What was there once and is not any more went while nobody watched.
+  std::vector<std::string> missing;
+  for (const auto& [task, member] : members_) {
+    if (member.seen && !views.contains(task)) missing.push_back(task);
+  }
+  for (const std::string& task : missing) gone(task);
 }
 
 void KubernetesBackend::saw(const PodView& pod, bool deleted) {
@@ -268,6 +286,7 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
   const auto found = members_.find(pod.task);
   if (found == members_.end() || found->second.gone) return;
   Member& member = found->second;
+  member.seen = true;
   if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && !member.killed) {
     member.told = true;
     if (pod.hopeless) {
@@ -283,33 +302,40 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
                            fmt::format("its pod is being deleted{}",
                                        pod.node.empty() ? "" : fmt::format(" ({})", pod.node)));
   }
-  const bool doubtful = pod.hopeless || pod.doubtful;
-  if (!doubtful) {
+  if (pod.hopeless) return refuse(pod.task, pod.problem);
+  member.doubt = pod.doubtful ? pod.problem : "";
+  if (!pod.doubtful) {
     member.doubtful_since.reset();
   } else if (!member.doubtful_since) {
     member.doubtful_since = Clock::now();
   }
-  const bool refused =
-      pod.hopeless || (pod.doubtful && Clock::now() - *member.doubtful_since > kDoubt);
-  if (!refused || member.told || member.killed) return;
-  member.told = true;
-  remove(pod.task);
+}
+
+void KubernetesBackend::refuse(const std::string& task, const std::string& why) {
+  Member& member = members_.at(task);
+  if (member.killed || std::exchange(member.told, true)) return;
+  remove(task);
   // Nothing of it ever ran.
   member.gone = true;
-  handlers_.refused(pod.task, pod.problem, true);
+  handlers_.refused(task, why, true);
 }
 
 // Pods on nodes that do not answer are never seen to end. When their agents' leases have run out,
 // nothing of them can be left.
 void KubernetesBackend::look() {
   std::vector<std::string> over;
+  std::map<std::string, std::string> refused;
   for (auto& [task, member] : members_) {
     if (member.gone) continue;
+    if (member.doubtful_since && Clock::now() - *member.doubtful_since > kDoubt) {
+      refused[task] = member.doubt;
+    }
     if (member.given_up_at && Clock::now() > *member.given_up_at) over.push_back(task);
     if (!member.delete_at || Clock::now() < *member.delete_at) continue;
     member.delete_at.reset();
     remove(task);
   }
+  for (const auto& [task, why] : refused) refuse(task, why);
   for (const std::string& task : over) {
     ask([this, name = options_.run.pod(task, generation_)](const std::stop_token&) {
       static_cast<void>(
@@ -323,8 +349,15 @@ void KubernetesBackend::look() {
   });
 }
 
+std::chrono::milliseconds KubernetesBackend::longestAlone(const Job& job) {
+  return kHeartbeatsAlone * job.timeouts.heartbeat;
+}
+
+// Pods on nodes that do not answer are not seen to end: theirs may hear of an earlier manager yet,
+// which ends when it has been alone for long enough, and they with it.
 Status KubernetesBackend::begin() {
-  const auto deadline = Clock::now() + options_.job.timeouts.heartbeat + kMargin;
+  const auto deadline =
+      Clock::now() + longestAlone(options_.job) + options_.job.timeouts.heartbeat + kMargin;
   while (true) {
     auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
                                 {.labels = selectorOf(options_.run, "task")});

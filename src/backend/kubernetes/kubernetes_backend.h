@@ -40,6 +40,10 @@ class KubernetesBackend : public Backend {
   KubernetesBackend(asio::io_context& loop, KubeClient& client, Options options);
   ~KubernetesBackend() override;
 
+  // A manager that has not reached the API server for so long ends, and its agents with it: by then
+  // the cluster may have taken it for lost and started another.
+  static std::chrono::milliseconds longestAlone(const Job& job);
+
   // Ends what an earlier manager of the run has left, and returns when nothing of it is there.
   Status begin();
 
@@ -59,6 +63,8 @@ class KubernetesBackend : public Backend {
     bool gone = false;
     bool killed = false;
     bool told = false;  // that it is being taken away, or cannot start
+    bool seen = false;  // its pod
+    std::string doubt;  // about whether it will ever start
     std::optional<Clock::time_point> doubtful_since;
     std::optional<Clock::time_point> delete_at;    // unless it has ended by itself
     std::optional<Clock::time_point> given_up_at;  // by then nothing of it can be left
@@ -85,6 +91,7 @@ class KubernetesBackend : public Backend {
   void gone(const std::string& task);
   void look();
   void remove(const std::string& task);
+  void refuse(const std::string& task, const std::string& why);
 
   asio::io_context& loop_;
   KubeClient& client_;

@@ -21,8 +21,7 @@ struct KubeRun {
   std::string journal(int part) const;
   std::string folder(int part) const;
   std::string metrics() const;
-  std::string managerPod() const { return "manager"; }  // its host name
-  std::string host(const std::string& task) const;      // "worker-0.train-2"
+  std::string host(const std::string& task) const;  // "worker-0.train-2"
   // Of what is not in a namespace.
   std::string clusterObject() const;  // "dure:NAMESPACE:train-2"
 };
@@ -36,6 +35,9 @@ inline constexpr const char* kPart =
 inline constexpr const char* kTask = "dure/task";
 inline constexpr const char* kGeneration = "dure/generation";
 }  // namespace labels
+
+// The lock of whoever is placing a gang.
+inline constexpr const char* kPlacementLease = "dure-placement";
 
 namespace annotations {
 // The node that a pod was planned for: it counts as taken before the scheduler has seen the pod.

@@ -29,8 +29,12 @@ json clusterMetadata(const KubeRun& run, const json& owner) {
           {"ownerReferences", json::array({owner})}};
 }
 
-json rule(const char* group, std::vector<std::string> resources, std::vector<std::string> verbs) {
-  return {{"apiGroups", {group}}, {"resources", std::move(resources)}, {"verbs", std::move(verbs)}};
+json rule(const char* group, std::vector<std::string> resources, std::vector<std::string> verbs,
+          const std::string& only = "") {
+  json rule = {
+      {"apiGroups", {group}}, {"resources", std::move(resources)}, {"verbs", std::move(verbs)}};
+  if (!only.empty()) rule["resourceNames"] = {only};
+  return rule;
 }
 
 std::string imageNamed(const char* variable, const char* name) {
@@ -113,16 +117,15 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
   objects.push_back(
       {kinds::kServiceAccounts,
        {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", metadata("account")}}});
-  objects.push_back(
-      {kinds::kRoles,
-       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
-        {"kind", "Role"},
-        {"metadata", metadata("role")},
-        {"rules",
-         {rule("", {"pods"}, {"get", "list", "watch", "create", "delete"}),
-          rule("", {"configmaps"}, {"get", "list", "watch", "create", "patch"}),
-          rule("", {"events"}, {"create"}), rule("batch", {"jobs"}, {"get", "patch", "delete"}),
-          rule("coordination.k8s.io", {"leases"}, {"get", "create", "delete"})}}}});
+  objects.push_back({kinds::kRoles,
+                     {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+                      {"kind", "Role"},
+                      {"metadata", metadata("role")},
+                      {"rules",
+                       {rule("", {"pods"}, {"get", "list", "watch", "create", "delete"}),
+                        rule("", {"configmaps"}, {"get", "list", "watch", "create", "patch"}),
+                        rule("", {"events"}, {"create"}),
+                        rule("batch", {"jobs"}, {"get", "patch", "delete"}, run.object())}}}});
   objects.push_back(
       {kinds::kRoleBindings,
        {{"apiVersion", "rbac.authorization.k8s.io/v1"},
@@ -135,15 +138,17 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
 }
 
 KubeObject clusterRole(const KubeRun& run, const json& owner) {
-  json may_end = rule("rbac.authorization.k8s.io", {"clusterroles"}, {"delete"});
-  may_end["resourceNames"] = {run.clusterObject()};
-  return {kinds::kClusterRoles,
-          {{"apiVersion", "rbac.authorization.k8s.io/v1"},
-           {"kind", "ClusterRole"},
-           {"metadata", clusterMetadata(run, owner)},
-           {"rules",
-            {rule("", {"nodes", "pods"}, {"list"}),
-             rule("coordination.k8s.io", {"leases"}, {"get", "create", "delete"}), may_end}}}};
+  return {
+      kinds::kClusterRoles,
+      {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+       {"kind", "ClusterRole"},
+       {"metadata", clusterMetadata(run, owner)},
+       {"rules",
+        {rule("", {"nodes", "pods"}, {"list"}),
+         // What does not exist has no name to be restricted to.
+         rule("coordination.k8s.io", {"leases"}, {"create"}),
+         rule("coordination.k8s.io", {"leases"}, {"get", "delete"}, kPlacementLease),
+         rule("rbac.authorization.k8s.io", {"clusterroles"}, {"delete"}, run.clusterObject())}}}};
 }
 
 KubeObject clusterBinding(const KubeRun& run, const json& owner) {
@@ -189,7 +194,7 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
       // Another pod, not another container: this one stays with its log, also when the Job fails.
       {"restartPolicy", "Never"},
       {"tolerations", nodeTolerations()},
-      // It waits for the gang to end before it ends itself.
+      // To tell what is left to be told.
       {"terminationGracePeriodSeconds", 30},
       {"securityContext",
        {{"runAsNonRoot", true},

@@ -4,13 +4,15 @@
 #include <thread>
 #include <utility>
 
+#include "backend/kubernetes/names.h"
+
 namespace dure {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kName = "dure-placement";
-constexpr auto kLook = std::chrono::milliseconds(100);
+constexpr const char* kName = kPlacementLease;
+constexpr auto kLook = std::chrono::milliseconds(250);
 // Longer than a gang takes to be placed and created; one that is held for longer has lost its
 // holder.
 constexpr auto kLongest = std::chrono::seconds(30);

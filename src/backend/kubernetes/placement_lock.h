@@ -10,7 +10,7 @@ namespace dure {
 
 // Held by the one manager that is placing a gang: from reading what is free until its pods are
 // created, so that two never count on the same place. It is a Lease that exists while it is held,
-// in one namespace for the whole cluster where the manager may, else in its own.
+// in one namespace for the whole cluster.
 class PlacementLock {
  public:
   PlacementLock(KubeClient& client, std::string name_space, std::string holder);

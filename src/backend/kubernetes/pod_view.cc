@@ -15,10 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 3> kHopeless = {"InvalidImageName", "ErrImageNeverPull",
+constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
+constexpr std::array<std::string_view, 5> kDoubtful = {"ErrImagePull", "ImagePullBackOff",
+                                                       "CreateContainerError", "RunContainerError",
                                                        "CreateContainerConfigError"};
-constexpr std::array<std::string_view, 4> kDoubtful = {"ErrImagePull", "ImagePullBackOff",
-                                                       "CreateContainerError", "RunContainerError"};
 
 constexpr std::array<std::string_view, 2> kUnstartable = {"StartError", "ContainerCannotRun"};
 // Beyond it, a signal ended the process.

@@ -16,6 +16,10 @@ namespace {
 using nlohmann::json;
 
 constexpr int kKeysOfAPart = 2'000;
+// Of the 1 MiB that an object may have: JSON within JSON grows by its quotes.
+constexpr std::size_t kBytesOfAPart = 400u << 10u;
+// What an API server that is being restarted refuses, it grants a little later.
+constexpr auto kDenied = std::chrono::minutes(1);
 // An object may have 1 MiB; base64 makes four bytes of three.
 constexpr std::size_t kFolderPiece = 700u << 10u;
 constexpr const char* kFolderKey = "folder.tar.gz";
@@ -177,16 +181,20 @@ Result<std::unique_ptr<KubeJournal>> KubeJournal::open(asio::io_context& loop, K
   std::unique_ptr<KubeJournal> journal(new KubeJournal(loop, client, run, owner));
   auto parts = partsOf(client, run, "journal");
   if (!parts) return std::move(parts).error();
-  for (const json& part : *parts) {
-    if (part.value("immutable", false)) continue;
-    const std::string name = part.at("metadata").at("name");
-    if (auto closed = client.patch(address(run, name), {{"immutable", true}}); !closed) {
-      return std::move(closed).error();
+  // Until all are closed that there are: somebody may have written until a moment ago, or begun a
+  // new part.
+  const auto is_open = [](const json& part) { return !part.value("immutable", false); };
+  while (std::any_of(parts->begin(), parts->end(), is_open)) {
+    for (const json& part : *parts) {
+      if (!is_open(part)) continue;
+      const std::string name = part.at("metadata").at("name");
+      if (auto closed = client.patch(address(run, name), {{"immutable", true}}); !closed) {
+        return std::move(closed).error();
+      }
     }
+    parts = partsOf(client, run, "journal");
+    if (!parts) return std::move(parts).error();
   }
-  // Again: somebody may have written until a moment ago.
-  parts = partsOf(client, run, "journal");
-  if (!parts) return std::move(parts).error();
   journal->before_ = entriesOf(*parts);
   journal->part_ = static_cast<int>(parts->size());
   if (auto begun = journal->beginPart(); !begun) return std::move(begun).error();
@@ -207,7 +215,15 @@ Status KubeJournal::beginPart() {
   if (!made) return std::move(made).error();
   ++part_;
   keys_ = 0;
+  bytes_ = 0;
   return {};
+}
+
+Result<bool> KubeJournal::isOurs() const {
+  const auto part = client_.get(address(run_, run_.journal(part_)));
+  if (part) return !part->value("immutable", false);
+  if (part.error().code() == Code::kNotFound) return false;
+  return part.error();
 }
 
 void KubeJournal::append(const std::vector<Entry>& entries,
@@ -221,22 +237,34 @@ void KubeJournal::append(const std::vector<Entry>& entries,
 
 Status KubeJournal::write(const std::vector<Entry>& entries, const std::stop_token& stop) {
   // What is written twice says the same, so whatever got lost on the way is simply sent again.
+  const auto began = std::chrono::steady_clock::now();
+  const auto passes = [&](const Error& error) {
+    return error.code() == Code::kUnavailable || error.code() == Code::kConflict ||
+           (error.code() == Code::kDenied && std::chrono::steady_clock::now() - began < kDenied);
+  };
   const auto insist = [&](const std::function<Status()>& send) -> Status {
     while (true) {
       auto sent = send();
       if (sent || stop.stop_requested()) return sent;
-      if (sent.error().code() != Code::kUnavailable) {
+      if (!passes(sent.error())) {
         lost_ = true;
         return sent;
       }
       std::this_thread::sleep_for(kTryAgain);
     }
   };
-  if (keys_ + static_cast<int>(entries.size()) > kKeysOfAPart) {
+  std::vector<std::string> lines;
+  std::size_t bytes = 0;
+  for (const Entry& entry : entries) {
+    lines.push_back(toJson(entry).dump());
+    bytes += lines.back().size();
+  }
+  if (keys_ + std::ssize(entries) > kKeysOfAPart || (keys_ > 0 && bytes_ + bytes > kBytesOfAPart)) {
     if (auto begun = insist([this] { return beginPart(); }); !begun) return begun;
   }
   json data;
-  for (const Entry& entry : entries) data[fmt::format("{:06}", keys_++)] = toJson(entry).dump();
+  for (std::string& line : lines) data[fmt::format("{:06}", keys_++)] = std::move(line);
+  bytes_ += bytes;
   return insist([&]() -> Status {
     auto patched = client_.patch(address(run_, run_.journal(part_)), {{"data", data}});
     if (patched) return {};

@@ -31,7 +31,7 @@ struct KubeRecord {
   std::vector<Entry> entries;
 };
 
-// All records of a namespace, the oldest first; without their entries if `shallow`.
+// All records of a namespace, the oldest first; without their entries.
 Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::string& name_space,
                                             const std::string& job = "");
 Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run);
@@ -59,7 +59,10 @@ class KubeJournal : public Journal {
               std::function<void(const Status&)> written) override;
   // The same, waiting for it. Not while an append is under way.
   Status write(const std::vector<Entry>& entries, const std::stop_token& stop = {});
-  // True if a write was refused: another manager has the run now, or it was deleted.
+  // Whether this manager still has the pen: false if another one has taken it, or the run was
+  // deleted. Unavailable if that cannot be asked.
+  Result<bool> isOurs() const;
+  // True if a write was refused because it was not.
   bool lost() const { return lost_; }
 
  private:
@@ -72,8 +75,9 @@ class KubeJournal : public Journal {
   const nlohmann::json owner_;
   const std::string token_;  // no other has this name
   std::vector<Entry> before_;
-  int part_ = 0;
-  int keys_ = 0;  // in this part
+  std::atomic<int> part_ = 0;
+  int keys_ = 0;           // in this part, and
+  std::size_t bytes_ = 0;  // what they make up
   std::atomic<bool> lost_{false};
   std::jthread writer_;
 };
