@@ -227,7 +227,8 @@ class Manager {
 
   bool isBeingDeleted() {
     const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
-    if (!job) return job.error().code() == Code::kNotFound;
+    // Our rights to see it go with it, perhaps before.
+    if (!job) return job.error().code() != Code::kUnavailable;
     return job->at("metadata").contains("deletionTimestamp");
   }
 
