@@ -91,7 +91,7 @@ TEST(HostGroupInPlace, EveryNumberAndReduction) {
 TEST(HostGroupInPlace, AsProcesses) {
   for (int members = 2; members <= 5; ++members) {
     runAsProcesses(members, [](HostGroup& group) {
-      for (const std::size_t count : {32'768u, 32'769u, 65'537u, 600'001u}) {
+      for (const std::size_t count : {16'384u, 32'768u, 32'769u, 65'537u, 600'001u}) {
         for (const bool all_alike : {true, false}) {
           const auto wrong =
               wrongOperation(group, Number::kFloat32, Reduction::kSum, count, all_alike);

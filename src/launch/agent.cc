@@ -10,6 +10,7 @@
 #include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <ostream>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -28,6 +29,8 @@ constexpr milliseconds kLastWords{1000};
 
 constexpr milliseconds kLoadWindow{10};
 constexpr milliseconds kLongestLoad{3000};
+constexpr milliseconds kNetworkComes{20'000};
+constexpr milliseconds kTryAgain{500};
 
 std::int64_t wallClock() {
   return std::chrono::duration_cast<milliseconds>(
@@ -111,18 +114,27 @@ int Agent::run(std::ostream& errors) {
 
 Status Agent::connect() {
   const std::size_t colon = options_.coordinator.rfind(':');
-  try {
-    // A number: a static program in a foreign image cannot look up names.
-    const auto address = asio::ip::make_address(options_.coordinator.substr(0, colon));
-    const auto port = std::strtoul(options_.coordinator.c_str() + colon + 1, nullptr, 10);
-    asio::ip::tcp::socket socket(loop_);
-    socket.connect(asio::ip::tcp::endpoint(address, static_cast<unsigned short>(port)));
-    coordinator_ = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
-    if (options_.encrypted) coordinator_->encrypt(options_.secret, TlsSide::kClient);
-  } catch (const boost::system::system_error& error) {
-    return Error(Code::kUnavailable, "connect to the coordinator at " + options_.coordinator +
-                                         ": " + error.code().message());
+  boost::system::error_code error;
+  // A number: a static program in a foreign image cannot look up names.
+  const auto address = asio::ip::make_address(options_.coordinator.substr(0, colon), error);
+  const auto port = std::strtoul(options_.coordinator.c_str() + colon + 1, nullptr, 10);
+  asio::ip::tcp::socket socket(loop_);
+  const auto began = std::chrono::steady_clock::now();
+  while (!error) {
+    socket.connect({address, static_cast<unsigned short>(port)}, error);
+    if (!error) break;
+    // The network of a pod may come a moment after the pod.
+    if (!options_.contained || std::chrono::steady_clock::now() - began > kNetworkComes) break;
+    socket.close();
+    error.clear();
+    std::this_thread::sleep_for(kTryAgain);
   }
+  if (error) {
+    return Error(Code::kUnavailable,
+                 "connect to the coordinator at " + options_.coordinator + ": " + error.message());
+  }
+  coordinator_ = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+  if (options_.encrypted) coordinator_->encrypt(options_.secret, TlsSide::kClient);
   coordinator_->start({.frame = [this](const Frame& frame) { receive(frame); },
                        .closed = [this](const std::string& why) { lostCoordinator(why); },
                        .drained =
