@@ -71,6 +71,11 @@ class Faults(RunsOnKubernetes, OnKubernetes, harness.Case):
         path.write_text(json.dumps(job))
         return path
 
+    def nodes_come_back(self):
+        """Whoever comes next finds the cluster as it was."""
+        ready = 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
+        self.wait_until(lambda: set(self.kubectl("get", "nodes", "-o", ready).split()) == {"True"}, "the nodes are back", 90)
+
     def model(self, name):
         return (self.dir / f"claim-{name}" / "model.safetensors").read_bytes()
 
@@ -127,6 +132,8 @@ class Faults(RunsOnKubernetes, OnKubernetes, harness.Case):
         finally:
             os.kill(server, signal.SIGCONT)
         self.ended_well(running, "away", expected, generations=1)
+        # It has not heard of them for half a minute.
+        self.nodes_come_back()
 
     def test_a_node_whose_kubelet_is_stopped(self):
         self.write("work/patient.py", PATIENT)
@@ -148,8 +155,7 @@ class Faults(RunsOnKubernetes, OnKubernetes, harness.Case):
             done = running.wait(300)
         finally:
             os.kill(kubelet, signal.SIGCONT)
-            self.wait_until(lambda: "True" in self.kubectl(
-                "get", "node", node, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'), "the node is back", 90)
+            self.nodes_come_back()
         self.assertEqual(done.code, 0, done.err)
         self.assertGreaterEqual(len(self.events_of("node", "starting")), 2, done.err)
         self.assertEqual((there / "weights").read_bytes(), (self.dir / "here/weights").read_bytes())

@@ -85,6 +85,8 @@ void lookAtEnd(const json& container, bool init, PodView& view) {
             ? words.substr(std::string_view(kAgentWords).size())
             : fmt::format("exit code {}{}{}", code, reason.empty() ? "" : ", ", reason);
     view.problem = "the agent cannot be put into its pod: " + why;
+  } else if (reason == "OOMKilled") {
+    view.problem = "its pod ran out of memory; resources.memory gives it more";
   } else if (words.rfind(kAgentWords, 0) == 0) {
     view.problem = "its agent ended: " + words.substr(std::string_view(kAgentWords).size());
   }
