@@ -53,14 +53,14 @@ DureProcessGroup::~DureProcessGroup() {
   runner_.finish();
 }
 
-WorkPointer DureProcessGroup::run(c10d::OpType type, Tensors outputs,
-                                  std::function<Status()> body) {
+template <typename Body>
+WorkPointer DureProcessGroup::run(c10d::OpType type, Tensors outputs, Body body) {
   auto operation = c10::make_intrusive<Operation>(rank_, type, std::move(outputs));
   runner_.run(operation, std::move(body));
   return operation;
 }
 
-Status DureProcessGroup::reduceNow(at::Tensor tensor, const c10d::ReduceOp& operation) {
+Status DureProcessGroup::reduceNow(const at::Tensor& tensor, const c10d::ReduceOp& operation) {
   const TorchReduction how = reductionOf(tensor, operation);
   Flat flat(tensor);
   if (group_->hasNeighbours()) storages_.summing(tensor);

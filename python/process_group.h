@@ -3,7 +3,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -64,8 +63,10 @@ class DureProcessGroup : public c10d::ProcessGroup {
   int hosts() const { return group_->hosts(); }
 
  private:
-  WorkPointer run(c10d::OpType type, Tensors outputs, std::function<Status()> body);
-  Status reduceNow(at::Tensor tensor, const c10d::ReduceOp& operation);
+  // Does `body()`, which is a Status, now or in the thread of the group.
+  template <typename Body>
+  WorkPointer run(c10d::OpType type, Tensors outputs, Body body);
+  Status reduceNow(const at::Tensor& tensor, const c10d::ReduceOp& operation);
   Status gatherNow(const Tensors& outputs, const at::Tensor& input);
   Status reduceScatterNow(at::Tensor output, const at::Tensor& inputs,
                           const c10d::ReduceOp& operation);

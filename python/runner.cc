@@ -5,18 +5,6 @@
 #include <utility>
 
 namespace dure {
-namespace {
-
-// What goes wrong in torch's own functions is told in the same way.
-Status doNow(const std::function<Status()>& body) {
-  try {
-    return body();
-  } catch (const std::exception& exception) {
-    return Error(Code::kInvalid, exception.what());
-  }
-}
-
-}  // namespace
 
 Operation::Operation(int rank, c10d::OpType type, std::vector<at::Tensor> outputs)
     : c10d::Work(rank, type), outputs_(std::move(outputs)) {}
@@ -60,11 +48,7 @@ void Runner::finish() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Runner::run(c10::intrusive_ptr<Operation> operation, std::function<Status()> body) {
-  if (!thread_.joinable()) {
-    operation->complete(doNow(body));
-    return;
-  }
+void Runner::push(c10::intrusive_ptr<Operation> operation, std::function<Status()> body) {
   std::list<Task> over;
   {
     const std::lock_guard lock(mutex_);
@@ -88,7 +72,7 @@ void Runner::work(const std::stop_token& stop) {
       if (next() == tasks_.end()) return;
       task = &*next();
     }
-    task->operation->complete(doNow(task->body));
+    task->operation->complete(guarded(task->body));
     const std::lock_guard lock(mutex_);
     task->over = true;
   }

@@ -46,7 +46,11 @@ class Runner {
   // Waits for what is still to do; nothing is run afterwards.
   void finish();
 
-  void run(c10::intrusive_ptr<Operation> operation, std::function<Status()> body);
+  template <typename Body>
+  void run(const c10::intrusive_ptr<Operation>& operation, Body body) {
+    if (thread_.joinable()) return push(operation, std::move(body));
+    operation->complete(guarded(body));
+  }
 
  private:
   struct Task {
@@ -54,6 +58,16 @@ class Runner {
     std::function<Status()> body;
     bool over = false;
   };
+  // What goes wrong in torch's own functions is told in the same way.
+  template <typename Body>
+  static Status guarded(const Body& body) {
+    try {
+      return body();
+    } catch (const std::exception& exception) {
+      return Error(Code::kInvalid, exception.what());
+    }
+  }
+  void push(c10::intrusive_ptr<Operation> operation, std::function<Status()> body);
   void work(const std::stop_token& stop);
 
   std::mutex mutex_;

@@ -127,7 +127,7 @@ class HostGroup {
   // What lies outside of places goes through slots.
   void giveEdges(std::span<std::byte> data, const Edges& edges, std::uint32_t step);
   Result<Places> mapPlaces(Places places, const Call& call);
-  void takeEdges(std::span<std::byte> data, const Call& call, const Places& places) const;
+  void takeEdges(std::span<std::byte> data, const Call& call, const Places& places);
   // Where that member's data is, after the head.
   std::byte* sharedDataOf(int member, std::span<std::byte> data, const Places& places) const;
   void workInPlace(std::span<std::byte> data, const Call& call, const Places& places);
@@ -144,6 +144,8 @@ class HostGroup {
   std::optional<Error> failed_;
   bool works_in_place_ = true;  // the same in all members
   PeerMemory peers_;
+  std::vector<const std::byte*> sources_;            // of the reduction that is done now, and
+  std::vector<std::byte*> outs_;                     // where it goes
   std::unordered_map<std::uint64_t, Edges> needed_;  // more than lay outside here, by data's place
   std::uint32_t step_ = 0;                           // the next one
   std::uint32_t operations_ = 0;

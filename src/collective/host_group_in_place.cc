@@ -129,16 +129,16 @@ void HostGroup::giveEdges(std::span<std::byte> data, const Edges& edges, std::ui
   give(slot(member_, step) + 2 * kEdge - tail, data.data() + data.size() - tail, tail);
 }
 
-void HostGroup::takeEdges(std::span<std::byte> data, const Call& call, const Places& places) const {
+void HostGroup::takeEdges(std::span<std::byte> data, const Call& call, const Places& places) {
   const auto [head, tail] = places.edges;
-  std::vector<const std::byte*> sources;
+  sources_.clear();
   for (int m = 0; m < size_; ++m) {
     if (call.kind == Kind::kBroadcast && m != call.root) continue;
-    sources.push_back(slot(m, places.edges_step));
+    sources_.push_back(slot(m, places.edges_step));
   }
-  dure::reduce(call.number, call.reduction, data.data(), sources, head);
-  for (const std::byte*& source : sources) source += 2 * kEdge - tail;
-  dure::reduce(call.number, call.reduction, data.data() + data.size() - tail, sources, tail);
+  dure::reduce(call.number, call.reduction, data.data(), sources_, head);
+  for (const std::byte*& source : sources_) source += 2 * kEdge - tail;
+  dure::reduce(call.number, call.reduction, data.data() + data.size() - tail, sources_, tail);
 }
 
 void HostGroup::tellPlace(const std::optional<AdoptedPlace>& place, bool fresh,
@@ -199,15 +199,15 @@ std::byte* HostGroup::sharedDataOf(int member, std::span<std::byte> data,
 
 void HostGroup::reducePart(std::span<std::byte> data, const Call& call, const Places& places) {
   const Range part = partOf(sharedBytes(data, places.edges), member_, size_);
-  std::vector<const std::byte*> sources;
-  std::vector<std::byte*> outs;
+  sources_.clear();
+  outs_.clear();
   for (int m = 0; m < size_; ++m) {
     std::byte* at = sharedDataOf(m, data, places) + part.offset;
-    sources.push_back(at);
-    if (call.givesTo(m)) outs.push_back(at);
+    sources_.push_back(at);
+    if (call.givesTo(m)) outs_.push_back(at);
   }
-  dure::reduce(call.number, call.reduction, outs, sources, part.bytes);
-  given_ += static_cast<std::int64_t>(part.bytes * outs.size());
+  dure::reduce(call.number, call.reduction, outs_, sources_, part.bytes);
+  given_ += static_cast<std::int64_t>(part.bytes * outs_.size());
 }
 
 }  // namespace dure
