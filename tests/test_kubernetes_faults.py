@@ -135,6 +135,24 @@ class Faults(RunsOnKubernetes, OnKubernetes, harness.Case):
         # It has not heard of them for half a minute.
         self.nodes_come_back()
 
+    def test_a_manager_that_does_not_reach_the_api_server_for_too_long_ends_and_another_goes_on(self):
+        job = self.write("work/alone.yaml", json.dumps({
+            "name": "alone", "workers": 1, "timeouts": {"stop": "1s", "heartbeat": "5s"},
+            "program": {"command": ["sh", "-c", "test $DURE_GENERATION -gt 1 || sleep 300"], "image": "dure.test/host:1", "pull": "Never"},
+            "volumes": [{"path": path, "host": path, "read_only": True} for path in ("/usr", "/etc")]}))
+        running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)
+        self.wait_until(lambda: self.status("alone") == "running", "it runs")
+        server = component("kube-apiserver")
+        os.kill(server, signal.SIGSTOP)
+        try:
+            time.sleep(45)  # more than four heartbeats, and a while to notice
+        finally:
+            os.kill(server, signal.SIGCONT)
+        done = running.wait(120)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertTrue(self.events_of("alone", "resumed"), "another manager has taken it up")
+        self.nodes_come_back()
+
     def test_a_node_whose_kubelet_is_stopped(self):
         self.write("work/patient.py", PATIENT)
         (self.dir / "here").mkdir()
