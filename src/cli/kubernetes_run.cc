@@ -200,7 +200,10 @@ class Follower {
         run = *std::move(read);
         for (; told < run.entries.size(); ++told) tellEntry(run.entries[told]);
         tick(run);
-        static_cast<void>(logs_.look(true));
+        const auto looked = logs_.look(true);
+        if (!looked && looked.error().code() == Code::kDenied && !std::exchange(mute_, true)) {
+          say(looked.error().message());
+        }
         if (run.state.outcome) break;
         if (run.entries.empty() && managerIsHopeless()) {
           static_cast<void>(removeKubeRun(client_, run_));
@@ -282,6 +285,7 @@ class Follower {
   std::mutex mutex_;  // of the view
   TerminalView view_;
   std::string trouble_;
+  bool mute_ = false;  // what the ranks print cannot be read, and that was said
   std::chrono::steady_clock::time_point hopeful_ = std::chrono::steady_clock::now();
   PodLogs logs_;  // its threads use the view
 };
