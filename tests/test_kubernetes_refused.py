@@ -1,0 +1,99 @@
+"""What dure run --on kubernetes refuses, or a cluster does: one sentence, the right exit code, nothing left behind."""
+import json
+
+import harness
+from kubernetes import OnKubernetes, RunsOnKubernetes
+
+
+class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
+    def refused(self, job, code, *sentences, before=lambda: None, lines=1):
+        running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)
+        before()
+        done = running.wait(120)
+        self.assertEqual(done.code, code, done.err)
+        for sentence in sentences:
+            self.assertIn(sentence, done.err)
+        self.assertLessEqual(len(done.err.strip().splitlines()), lines, done.err)
+        self.wait_until(lambda: self.left_over() == [], "nothing is left behind")
+
+    def test_an_image_that_does_not_exist(self):
+        job = self.job_file("noimage", workers=2, command=["true"], image="dure.test/nowhere:1")
+        self.refused(job, 3, "cannot start: image dure.test/nowhere:1 cannot be had")
+
+    def test_an_image_of_dure_that_does_not_exist(self):
+        self.env["DURE_IMAGE"] = "dure.test/no-dure:1"
+        job = self.job_file("nodure", workers=1, command=["true"])
+        self.refused(job, 3, "the manager of nodure.1 cannot start: image dure.test/no-dure:1 cannot be had", "DURE_IMAGE")
+
+    def test_a_claim_that_does_not_exist(self):
+        job = self.job_file("noclaim", workers=1, command=["true"], claim="nothing")
+        self.refused(job, 2, "there is no claim nothing")
+
+    def test_a_name_that_is_too_long(self):
+        self.refused(self.job_file("n" * 50, workers=1, command=["true"]), 2, "must be at most 40")
+
+    def test_what_would_be_lost_with_the_pod(self):
+        job = self.job_file("lost", workers=1, command=["true"], output="out/model.h5")
+        self.refused(job, 2, "output: out/model.h5 is inside the pod and would be lost")
+
+    def test_no_image_at_all(self):
+        job = self.job_file("imageless", workers=1, command=["true"], image="")
+        self.refused(job, 2, "program.image")
+
+    def test_a_folder_that_is_too_large(self):
+        job = self.job_file("large", workers=1, command=["true"])
+        with open(self.dir / "work/large.bin", "wb") as file:
+            file.truncate(65 << 20)
+        self.refused(job, 2, "large.bin", ".dureignore")
+
+    def test_a_folder_that_cannot_be_unpacked(self):
+        # What is a file here is a directory there, since a volume is in it.
+        self.write("work/out", "a file\n")
+        job = self.job_file("unpacked", workers=2, command=["true"],
+                            more=[{"path": "out/models", "host": "/usr", "read_only": True}])
+        self.refused(job, 3, "cannot start: unpack the folder of the programs: ", "out", "irectory")
+
+    def test_a_volume_over_the_agent(self):
+        job = self.job_file("hidden", workers=1, command=["true"],
+                            more=[{"path": "/dure/bin", "host": "/usr/share", "read_only": True}])
+        self.refused(job, 3, "worker-0 cannot start: its container worker-0 could not be started", "/dure/bin/dure-agent")
+
+    def test_too_little_memory_for_the_init_container(self):
+        def limit():
+            self.wait_until(lambda: self.objects("configmaps", "dure/part=journal"), "the manager runs")
+            self.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": self.namespace},
+                         "spec": {"limits": [{"type": "Container", "default": {"memory": "8Mi"}}]}})
+            self.release_placement()
+        self.hold_placement()
+        job = self.job_file("little", workers=1, command=["true"])
+        # Sometimes the node notices too late that it was the memory; then there is another try.
+        self.refused(job, 3, "worker-0 cannot start: the agent cannot be put into its pod: exit code 137, OOMKilled",
+                     before=limit, lines=4)
+
+    def test_a_quota_that_is_exceeded(self):
+        self.create({"apiVersion": "v1", "kind": "ResourceQuota",
+                     "metadata": {"name": "few", "namespace": self.namespace}, "spec": {"hard": {"pods": "2"}}})
+        self.wait_until(lambda: json.loads(self.kubectl("get", "resourcequota", "few", "-n", self.namespace, "-o", "json"))
+                        .get("status", {}).get("hard"), "the quota is in force")
+        self.refused(self.job_file("quota", workers=3, command=["sleep", "100"]), 3, "exceeded quota")
+
+    def test_a_quota_that_has_no_room_for_the_manager(self):
+        self.create({"apiVersion": "v1", "kind": "ResourceQuota",
+                     "metadata": {"name": "none", "namespace": self.namespace}, "spec": {"hard": {"pods": "0"}}})
+        self.wait_until(lambda: json.loads(self.kubectl("get", "resourcequota", "none", "-n", self.namespace, "-o", "json"))
+                        .get("status", {}).get("hard"), "the quota is in force")
+        self.refused(self.job_file("full", workers=1, command=["true"]), 3, "the manager of full.1 cannot start", "exceeded quota")
+
+    def test_pods_that_are_never_given_up(self):
+        job = self.job_file("patient", workers=1, command=["true"], timeouts={"heartbeat": "never"})
+        self.refused(job, 2, "timeouts.heartbeat: on Kubernetes")
+
+    def test_rights_that_are_missing(self):
+        config = self.limited_user([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "get", "create", "delete"]},
+                                    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+                                    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["delete"]}])
+        self.env["KUBECONFIG"] = config
+        self.refused(self.job_file("forbidden", workers=1, command=["true"]), 3, 'cannot create resource "secrets"')
+
+
+harness.main()
