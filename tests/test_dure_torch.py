@@ -374,7 +374,7 @@ class OneHost(harness.Case):
             self.assertEqual(done.code, 7, done.out + done.err)
             said = re.search(r"after (\S+) s in rank \d: dure: rank 2 is gone", done.out)
             self.assertIsNotNone(said, done.out)
-            self.assertLess(float(said.group(1)), 5)
+            self.assertLess(float(said.group(1)), 2)
         self.assertEqual(ranks[2].wait(10).code, -signal.SIGKILL)
 
     def test_a_wire_that_does_not_exist(self):
