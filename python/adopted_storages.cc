@@ -11,8 +11,6 @@
 namespace dure {
 namespace {
 
-// Sums of less are copied in any case.
-constexpr std::size_t kLeast = 64u << 10u;
 // With this sum the same numbers are summed so many times. Adopting costs as much as a few sums, so
 // a tensor that is summed once or twice stays what it is.
 constexpr int kTimes = 3;

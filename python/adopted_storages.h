@@ -16,6 +16,9 @@ namespace dure {
 // when it is freed, resized or replaced; nothing else about it changes.
 class AdoptedStorages {
  public:
+  // Smaller tensors are left alone: their sums are copied in any case.
+  static constexpr std::size_t kLeast = 64u << 10u;
+
   // Before a sum of a tensor in one piece; nobody else uses these numbers meanwhile. Does nothing
   // for memory that is not of torch's own allocator for CPUs.
   void summing(const at::Tensor& tensor);

@@ -81,16 +81,20 @@ Status DureProcessGroup::reduceNow(const at::Tensor& tensor, const c10d::ReduceO
 
 WorkPointer DureProcessGroup::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   if (isBitwise(options.reduceOp)) return gloo().allreduce(tensors, options);
-  const at::Tensor tensor = onlyOf(tensors);
-  return run(c10d::OpType::ALLREDUCE, tensors,
-             [this, tensor, operation = options.reduceOp] { return reduceNow(tensor, operation); });
+  return allreduceOne(onlyOf(tensors), options.reduceOp);
+}
+
+WorkPointer DureProcessGroup::allreduceOne(at::Tensor tensor, const c10d::ReduceOp& operation) {
+  return run(
+      c10d::OpType::ALLREDUCE, {std::move(tensor)},
+      [this, operation](const Tensors& outputs) { return reduceNow(outputs[0], operation); });
 }
 
 WorkPointer DureProcessGroup::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
   return run(c10d::OpType::ALLREDUCE_COALESCED, tensors,
-             [this, tensors, operation = options.reduceOp] {
-               for (const at::Tensor& tensor : tensors) {
+             [this, operation = options.reduceOp](const Tensors& outputs) {
+               for (const at::Tensor& tensor : outputs) {
                  if (auto status = reduceNow(tensor, operation); !status) return status;
                }
                return Status();
@@ -98,19 +102,17 @@ WorkPointer DureProcessGroup::allreduce_coalesced(Tensors& tensors,
 }
 
 WorkPointer DureProcessGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
-  const at::Tensor tensor = onlyOf(tensors);
-  return run(c10d::OpType::REDUCE, tensors,
-             [this, tensor, operation = options.reduceOp, root = options.rootRank] {
+  return run(c10d::OpType::REDUCE, {onlyOf(tensors)},
+             [this, operation = options.reduceOp, root = options.rootRank](const Tensors& outputs) {
                // Others keep what they have.
-               return reduceNow(root == rank_ ? tensor : tensor.clone(), operation);
+               return reduceNow(root == rank_ ? outputs[0] : outputs[0].clone(), operation);
              });
 }
 
 WorkPointer DureProcessGroup::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
-  const at::Tensor tensor = onlyOf(tensors);
-  return run(c10d::OpType::BROADCAST, tensors,
-             [this, tensor, root = static_cast<int>(options.rootRank)] {
-               Flat flat(tensor);
+  return run(c10d::OpType::BROADCAST, {onlyOf(tensors)},
+             [this, root = static_cast<int>(options.rootRank)](const Tensors& outputs) {
+               Flat flat(outputs[0]);
                auto status = group_->broadcast(flat.bytes(), root);
                if (status) flat.done();
                return status;
@@ -129,18 +131,18 @@ Status DureProcessGroup::gatherNow(const Tensors& outputs, const at::Tensor& inp
 
 WorkPointer DureProcessGroup::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                         const c10d::AllgatherOptions&) {
-  const Tensors& list = onlyOf(outputs, size_);
-  const at::Tensor input = onlyOf(inputs);
-  return run(c10d::OpType::ALLGATHER, list, [this, list, input] { return gatherNow(list, input); });
+  return run(
+      c10d::OpType::ALLGATHER, onlyOf(outputs, size_),
+      [this, input = onlyOf(inputs)](const Tensors& list) { return gatherNow(list, input); });
 }
 
 WorkPointer DureProcessGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::AllgatherOptions&) {
   TORCH_CHECK(output.numel() == input.numel() * size_ && output.dtype() == input.dtype(),
               "dure: the output must have room for the input of every rank");
-  return run(c10d::OpType::_ALLGATHER_BASE, {output}, [this, output, input] {
+  return run(c10d::OpType::_ALLGATHER_BASE, {output}, [this, input](const Tensors& filled) {
     Flat mine(input);
-    Flat all(output);
+    Flat all(filled[0]);
     auto status = group_->gather(mine.bytes(), all.bytes());
     if (status) all.done();
     return status;
@@ -154,11 +156,11 @@ WorkPointer DureProcessGroup::allgather_coalesced(std::vector<Tensors>& outputs,
   for (const Tensors& list : outputs) {
     TORCH_CHECK(list.size() == inputs.size(), "dure: lists as long as the inputs");
   }
-  return run(c10d::OpType::ALLGATHER_COALESCED, inputs, [this, outputs, inputs] {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+  return run(c10d::OpType::ALLGATHER_COALESCED, inputs, [this, outputs](const Tensors& given) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
       Tensors places;
       for (const Tensors& list : outputs) places.push_back(list[i]);
-      if (auto status = gatherNow(places, inputs[i]); !status) return status;
+      if (auto status = gatherNow(places, given[i]); !status) return status;
     }
     return Status();
   });
@@ -188,14 +190,13 @@ Status DureProcessGroup::reduceScatterNow(at::Tensor output, const at::Tensor& i
 
 WorkPointer DureProcessGroup::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                              const c10d::ReduceScatterOptions& options) {
-  const Tensors& list = onlyOf(inputs, size_);
-  const at::Tensor output = onlyOf(outputs);
-  return run(c10d::OpType::REDUCE_SCATTER, outputs,
-             [this, output, list, operation = options.reduceOp] {
-               Tensors flat;
-               for (const at::Tensor& input : list) flat.push_back(input.reshape({-1}));
-               return reduceScatterNow(output, at::cat(flat), operation);
-             });
+  return run(
+      c10d::OpType::REDUCE_SCATTER, {onlyOf(outputs)},
+      [this, list = onlyOf(inputs, size_), operation = options.reduceOp](const Tensors& filled) {
+        Tensors flat;
+        for (const at::Tensor& input : list) flat.push_back(input.reshape({-1}));
+        return reduceScatterNow(filled[0], at::cat(flat), operation);
+      });
 }
 
 WorkPointer DureProcessGroup::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -203,13 +204,13 @@ WorkPointer DureProcessGroup::_reduce_scatter_base(at::Tensor& output, at::Tenso
   TORCH_CHECK(input.numel() == output.numel() * size_ && output.dtype() == input.dtype(),
               "dure: the input must have a part for every rank");
   return run(c10d::OpType::_REDUCE_SCATTER_BASE, {output},
-             [this, output, input, operation = options.reduceOp] {
-               return reduceScatterNow(output, input, operation);
+             [this, input, operation = options.reduceOp](const Tensors& filled) {
+               return reduceScatterNow(filled[0], input, operation);
              });
 }
 
 WorkPointer DureProcessGroup::barrier(const c10d::BarrierOptions&) {
-  return run(c10d::OpType::BARRIER, {}, [this] { return group_->barrier(); });
+  return run(c10d::OpType::BARRIER, {}, [this](const Tensors&) { return group_->barrier(); });
 }
 
 WorkPointer DureProcessGroup::gather(std::vector<Tensors>& outputs, Tensors& inputs,

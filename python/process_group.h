@@ -31,6 +31,8 @@ class DureProcessGroup : public c10d::ProcessGroup {
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  // The same of one tensor, and not of bits.
+  WorkPointer allreduceOne(at::Tensor tensor, const c10d::ReduceOp& operation);
   WorkPointer allreduce_coalesced(Tensors& tensors,
                                   const c10d::AllreduceCoalescedOptions& options) override;
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
@@ -63,7 +65,7 @@ class DureProcessGroup : public c10d::ProcessGroup {
   int hosts() const { return group_->hosts(); }
 
  private:
-  // Does `body()`, which is a Status, now or in the thread of the group.
+  // Does `body(outputs)`, which is a Status, now or in the thread of the group.
   template <typename Body>
   WorkPointer run(c10d::OpType type, Tensors outputs, Body body);
   Status reduceNow(const at::Tensor& tensor, const c10d::ReduceOp& operation);

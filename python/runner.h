@@ -23,6 +23,7 @@ class Operation : public c10d::Work {
   void complete(const Status& status);
 
   std::vector<at::Tensor> result() override { return outputs_; }
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
   // Over, and well. In a word of its own, for those who ask often.
   bool isDone() const { return done_.load(std::memory_order_acquire); }
   // Holds the same tensors as result().
@@ -46,10 +47,14 @@ class Runner {
   // Waits for what is still to do; nothing is run afterwards.
   void finish();
 
+  // What is done is `body(outputs)`, with those of the operation.
   template <typename Body>
   void run(const c10::intrusive_ptr<Operation>& operation, Body body) {
-    if (thread_.joinable()) return push(operation, std::move(body));
-    operation->complete(guarded(body));
+    auto bound = [&outputs = operation->outputs(), body = std::move(body)] {
+      return body(outputs);
+    };
+    if (thread_.joinable()) return push(operation, std::move(bound));
+    operation->complete(guarded(bound));
   }
 
  private:

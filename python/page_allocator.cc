@@ -1,0 +1,40 @@
+#include "page_allocator.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "adopted_storages.h"
+
+namespace dure {
+namespace {
+
+// Torch's own allocator, but for where large memory begins. It is freed as torch's own is: torch
+// frees with the allocator of the day what it got from the one of the day before.
+class PageAllocator : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) const override {
+    void* data = nullptr;
+    if (bytes < AdoptedStorages::kLeast || posix_memalign(&data, page_, bytes) != 0) {
+      return torchs_.allocate(bytes);  // which tells in torch's words if there is no memory
+    }
+    c10::profiledCPUMemoryReporter().New(data, bytes);
+    return {data, data, torchs_.raw_deleter(), c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return torchs_.raw_deleter(); }
+
+ private:
+  const c10::Allocator& torchs_ = *c10::GetDefaultCPUAllocator();
+  const std::size_t page_ = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+};
+
+}  // namespace
+
+void beginTensorsAtPages() {
+  if (c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator()) return;
+  static PageAllocator allocator;
+  c10::SetCPUAllocator(&allocator);
+}
+
+}  // namespace dure
