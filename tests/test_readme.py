@@ -15,6 +15,10 @@ class Readme(harness.Case):
             script = self.write(f"block-{number}.sh", "set -eu\n" + "\n".join(lines) + "\n")
             done = self.start(script, program="/bin/bash", cwd=harness.ROOT).wait(170)
             self.assertEqual(done.code, 0, f"block {number}:\n{block}\n--- out\n{done.out}\n--- err\n{done.err}")
+            if "make demo" in block:
+                accuracies = re.findall(r"\baccuracy (0\.\d+)", done.out + done.err)
+                self.assertTrue(accuracies, done.out)
+                self.assertGreaterEqual(float(accuracies[-1]), 0.88)
 
 
 harness.main()
