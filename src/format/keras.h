@@ -34,7 +34,8 @@ Status writeKeras(const std::string& path, const KerasModel& model);
 
 // The architecture, and the weights where the file has them: an .h5 file that Keras or writeKeras
 // wrote (weights optional), or a .json file from model.to_json(). Sequential models only, nested
-// ones refused by name; channels_first refused.
+// ones refused by name; channels_first refused. HDF5 is read in a process of its own, so that a
+// file on which the library crashes is Invalid like any other that is damaged.
 Result<KerasModel> readKeras(const std::string& path);
 
 }  // namespace dure

@@ -3,12 +3,14 @@
 
 #include <fmt/core.h>
 
+#include "format/apart.h"
 #include "format/hdf5.h"
 #include "format/json_text.h"
 #include "format/keras.h"
 #include "format/keras_config.h"
 #include "format/keras_parse.h"
 #include "format/mapped_file.h"
+#include "format/safetensors_parse.h"
 
 namespace dure {
 namespace {
@@ -61,10 +63,10 @@ Status readWeights(hid_t weights, std::size_t limit, KerasLayer& layer, std::siz
   return {};
 }
 
+// The caller holds lockHdf5().
 Result<KerasModel> readHdf5(const FileBytes& bytes) {
   const std::string& path = bytes.name;
   const std::size_t size = bytes.size();
-  const auto lock = lockHdf5();
   const H5Id file = openHdf5(bytes.bytes);
   if (!file) return hdf5Error(path);
   if (!hasAttribute(file.get(), "model_config")) {
@@ -95,9 +97,66 @@ Result<KerasModel> readHdf5(const FileBytes& bytes) {
   return model;
 }
 
+// How one process hands a model to another: the weights as arrays with numbers for names, and in
+// the metadata the architecture and whose they are.
+Status handOver(int fd, const KerasModel& model) {
+  Safetensors content;
+  json owners = json::array();
+  for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+    for (const auto& [name, array] : model.layers[layer].weights) {
+      content.arrays.emplace_back(std::to_string(owners.size()), array);
+      owners.push_back({layer, name});
+    }
+  }
+  content.metadata = {{"config", kerasConfig(model).dump()},
+                      {"training", model.training_config.dump()},
+                      {"owners", owners.dump()}};
+  return writeSafetensorsTo(fd, content);
+}
+
+// The process at the other end may have been led astray by the file: nothing it says is trusted.
+Result<KerasModel> takeOver(const FileBytes& bytes) {
+  auto content = parseSafetensors(bytes);
+  if (!content) return std::move(content).error();
+  const auto part = [&](const char* name) {
+    return parseJson(bytes.name, content->metadata[name]);
+  };
+  const auto config = part("config");
+  const auto training = part("training");
+  const auto owners = part("owners");
+  if (!config || !training || !owners || !owners->is_array()) return damaged(bytes, 0, "no model");
+  auto model = parseKerasConfig(bytes.name, *config);
+  if (!model) return model;
+  model->training_config = *training;
+  for (std::size_t i = 0; i < owners->size(); ++i) {
+    const json& owner = (*owners)[i];
+    const Array* const array = content->find(std::to_string(i));
+    if (array == nullptr || !owner.is_array() || owner.size() != 2 ||
+        !owner[0].is_number_unsigned() || owner[0].get<std::size_t>() >= model->layers.size() ||
+        !owner[1].is_string()) {
+      return damaged(bytes, 0, "a weight without a layer");
+    }
+    model->layers[owner[0].get<std::size_t>()].weights.emplace_back(owner[1].get<std::string>(),
+                                                                    *array);
+  }
+  return model;
+}
+
+// In a process of its own, since libhdf5 reads and writes beyond its buffers in files that are
+// damaged, or made to harm.
+Result<KerasModel> readHdf5Apart(const FileBytes& file) {
+  const auto lock = lockHdf5();
+  const auto handed = makeApart(file.name, [&](int fd) -> Status {
+    const auto model = readHdf5(file);
+    return model ? handOver(fd, *model) : Status(model.error());
+  });
+  if (!handed) return handed.error();
+  return takeOver(*handed);
+}
+
 Result<KerasModel> parse(const FileBytes& file) {
   const std::string_view text = file.text();
-  if (text.starts_with("\x89HDF\r\n\x1a\n")) return readHdf5(file);
+  if (text.starts_with("\x89HDF\r\n\x1a\n")) return readHdf5Apart(file);
   if (text.starts_with("PK")) {
     return Error(Code::kInvalid, file.name +
                                      ": this is an archive as Keras 3 writes (.keras); save the "

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "format/apart.h"
 #include "format/keras_parse.h"
 #include "format/test_files.h"
 
@@ -227,13 +228,58 @@ TEST_F(KerasFiles, ArchitecturesThatAreNotReadAreRefusedByName) {
 
 TEST_F(KerasFiles, CutFilesAreRefused) {
   ASSERT_TRUE(writeKeras(path("model.h5"), small()));
-  eachCut(*readFile(path("model.h5"), 1u << 20u), [](const std::string& cut) {
-    const auto model = parseKeras(asFile(cut));
-    ASSERT_FALSE(model);
+  // Each is a process of its own: a cut here and there.
+  const std::string whole = *readFile(path("model.h5"), 1u << 20u);
+  for (std::size_t size = 0; size < whole.size(); size += 151) {
+    const auto model = parseKeras(asFile(whole.substr(0, size)));
+    ASSERT_FALSE(model) << "cut to " << size;
     EXPECT_EQ(model.error().code(), Code::kInvalid);
-  });
+  }
   eachCut(golden("keras.json"),
           [this](const std::string& cut) { ASSERT_FALSE(parseKeras(asFile(cut))); });
+}
+
+TEST_F(KerasFiles, FlippedBitsInHdf5DoNoHarm) {
+  // Whatever the library does with them, this process goes on, and has a model or a sentence.
+  const std::string whole = golden("keras.h5");
+  std::string damaged = whole;
+  for (std::size_t at = 0; at < whole.size(); at += 151) {
+    for (const unsigned flip : {1u << (at % 8), 0xffu}) {
+      damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(flip));
+      const auto model = parseKeras(asFile(damaged, "net.h5"));
+      if (!model) {
+        EXPECT_THAT(model.error().message(), HasSubstr("net.h5"));
+      }
+      damaged[at] = whole[at];
+    }
+  }
+}
+
+TEST_F(KerasFiles, ACrashOfTheReaderIsAnError) {
+  const auto crash = [](int signal) {
+    return makeApart("net.h5", [signal](int) -> Status {
+      ::signal(signal, SIG_DFL);
+      raise(signal);
+      return {};
+    });
+  };
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const auto made = crash(signal);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code(), Code::kInvalid);
+    EXPECT_THAT(made.error().message(), HasSubstr("net.h5 is damaged: the process that read it was "
+                                                  "killed by SIG"));
+  }
+  const auto refused =
+      makeApart("net.h5", [](int) { return Status(Error(Code::kNotFound, "not here")); });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kNotFound);
+  EXPECT_EQ(refused.error().message(), "not here");
+  const auto thrown = makeApart("net.h5", [](int) -> Status { throw std::bad_alloc(); });
+  EXPECT_EQ(thrown.error().code(), Code::kUnavailable);
+  const auto made = makeApart("net.h5", [](int fd) { return writeAll(fd, "bytes"); });
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->text(), "bytes");
 }
 
 TEST_F(KerasFiles, FlippedBitsInTheArchitectureDoNoHarm) {

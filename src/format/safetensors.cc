@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "format/json_text.h"
 #include "format/new_file.h"
 #include "format/safetensors_parse.h"
@@ -184,6 +185,18 @@ Result<std::string> makeHeader(const Safetensors& content, const std::vector<std
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
 
+template <typename Write>
+Status writeParts(const Safetensors& content, const std::vector<std::size_t>& order,
+                  const std::string& header, Write write) {
+  if (auto wrote = write(header); !wrote) return wrote;
+  for (const std::size_t index : order) {
+    const Array& array = content.arrays[index].second;
+    auto wrote = write({reinterpret_cast<const char*>(array.data), array.bytes()});
+    if (!wrote) return wrote;
+  }
+  return {};
+}
+
 }  // namespace
 
 const Array* Safetensors::find(const std::string& name) const {
@@ -251,13 +264,17 @@ Status writeSafetensors(const std::string& path, const Safetensors& content) {
   if (!header) return Error(header.error()).during("write " + path);
   auto file = NewFile::create(path);
   if (!file) return std::move(file).error();
-  if (auto wrote = file->write(*header); !wrote) return wrote;
-  for (const std::size_t index : order) {
-    const Array& array = content.arrays[index].second;
-    auto wrote = file->write({reinterpret_cast<const char*>(array.data), array.bytes()});
-    if (!wrote) return wrote;
-  }
-  return file->keep();
+  const auto wrote =
+      writeParts(content, order, *header, [&](std::string_view part) { return file->write(part); });
+  return wrote ? file->keep() : wrote;
+}
+
+Status writeSafetensorsTo(int fd, const Safetensors& content) {
+  const std::vector<std::size_t> order = writingOrder(content.arrays);
+  const auto header = makeHeader(content, order);
+  if (!header) return header.error();
+  return writeParts(content, order, *header,
+                    [fd](std::string_view part) { return writeAll(fd, part); });
 }
 
 }  // namespace dure

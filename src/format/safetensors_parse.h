@@ -9,4 +9,7 @@ namespace dure {
 // readSafetensors for bytes that are already there.
 Result<Safetensors> parseSafetensors(const FileBytes& file);
 
+// writeSafetensors to an open file, which is left as it is if that fails.
+Status writeSafetensorsTo(int fd, const Safetensors& content);
+
 }  // namespace dure

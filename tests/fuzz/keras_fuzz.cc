@@ -1,7 +1,8 @@
 // Any text is refused as the architecture of a Keras model, or is one that is written as a text
 // that means the same. HDF5 files are left out: libhdf5 1.10 itself reads beyond its buffers in
-// files that are damaged on purpose (H5HG_read, in a text of variable length), and there is nothing
-// of ours to find behind that.
+// files that are damaged on purpose (H5HG_read, in a text of variable length), which is why they
+// are read in a process of their own. What that process hands over is safetensors and a text as
+// here.
 
 #include <cstddef>
 #include <cstdint>
