@@ -34,6 +34,7 @@ Result<ArrowRange> rangeAt(const ArrowField& field, const ArrowColumn& column, s
 
 struct ArrowBatch {
   std::int64_t rows = 0;
+  std::size_t offset = 0;            // of its message in the file
   std::vector<ArrowColumn> columns;  // as in the schema
 };
 

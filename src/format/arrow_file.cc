@@ -13,10 +13,12 @@ enum HeaderNumber : std::uint8_t { kHeaderSchema = 1, kHeaderDictionary = 2, kHe
 constexpr std::string_view kMagic = "ARROW1";
 constexpr std::uint32_t kContinuation = 0xffffffff;
 
-// The size of the next message's head; 0 at the end of the stream.
-Result<std::size_t> headSize(Cursor& cursor) {
-  // A stream may also end with the file.
-  if (cursor.left() == 0) return std::size_t{0};
+// The size of the next message's head; 0 at the end of the stream. A file that ends without that
+// mark is taken for one that was cut short: every writer leaves it.
+Result<std::size_t> headSize(const FileBytes& file, Cursor& cursor) {
+  if (cursor.left() == 0) {
+    return damaged(file, file.size(), "the mark of the stream's end is missing: it was cut short");
+  }
   auto size = cursor.little<std::uint32_t>("a message's size");
   // Before Arrow 0.15 the size came first.
   if (size && *size == kContinuation) size = cursor.little<std::uint32_t>("a message's size");
@@ -33,7 +35,7 @@ struct Message {
 // None at the end of the stream.
 Result<std::optional<Message>> nextMessage(const FileBytes& file, Cursor& cursor) {
   Message message{.offset = cursor.offset()};
-  const auto size = headSize(cursor);
+  const auto size = headSize(file, cursor);
   if (!size) return size.error();
   if (*size == 0) return std::optional<Message>();
   const auto head_bytes = cursor.take(*size, "a message's head");
@@ -67,6 +69,7 @@ Status addMessage(const Message& message, bool& has_schema, ArrowFile& arrow) {
       if (!has_schema) return Error(Code::kInvalid, "there is data before the schema");
       auto batch = readArrowBatch(arrow.schema, content, message.body);
       if (!batch) return std::move(batch).error();
+      batch->offset = message.offset;
       if (batch->rows > 0) arrow.batches.push_back(*std::move(batch));
       break;
     }

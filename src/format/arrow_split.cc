@@ -32,7 +32,10 @@ Result<std::size_t> sampleColumn(const ArrowSchema& schema, const DatasetOptions
 
 // The chosen columns of one batch.
 struct Chunk {
-  std::int64_t first_row = 0;
+  std::int64_t first_row = 0;          // of the split
+  std::int64_t first_row_in_file = 0;  // for messages, as are the next two
+  std::size_t file = 0;
+  std::size_t offset = 0;
   ArrowColumn samples;
   ArrowColumn labels;
 };
@@ -45,6 +48,7 @@ class ArrowSplit : public SourceSplit {
         label_field_(std::move(labels)) {}
 
   void add(FileBytes file, std::vector<Chunk> chunks, std::int64_t size) {
+    for (Chunk& chunk : chunks) chunk.file = files_.size();
     files_.push_back(std::move(file));
     std::move(chunks.begin(), chunks.end(), std::back_inserter(chunks_));
     size_ = size;
@@ -64,6 +68,12 @@ class ArrowSplit : public SourceSplit {
 
   std::int64_t size() const override { return size_; }
   std::string name() const override { return name_; }
+  // The file of the row, its message, and its number there: a split may be of many files.
+  std::string whereIs(std::int64_t row) const override {
+    const Chunk& chunk = chunkOf(row);
+    return fmt::format("{}: in the batch at offset {}: row {}", files_[chunk.file].name,
+                       chunk.offset, row - chunk.first_row + chunk.first_row_in_file);
+  }
   bool integerLabels() const override { return !isFloat(label_field_.dtype); }
 
   Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const override {
@@ -90,7 +100,7 @@ class ArrowSplit : public SourceSplit {
 
  private:
   Error inColumn(Error error, std::int64_t row, const ArrowField& field) const {
-    return std::move(error).during(fmt::format("{}: row {}: '{}'", name_, row, field.name));
+    return std::move(error).during(fmt::format("{}: '{}'", whereIs(row), field.name));
   }
 
   const Chunk& chunkOf(std::int64_t row) const {
@@ -145,8 +155,11 @@ Result<std::unique_ptr<SourceSplit>> makeArrowSplit(const std::string& name,
                    file.file.name + ": the columns are of other types than in the files before it");
     }
     std::vector<Chunk> chunks;
+    const std::int64_t before = rows;
     for (ArrowBatch& batch : file.batches) {
       chunks.push_back({.first_row = rows,
+                        .first_row_in_file = rows - before,
+                        .offset = batch.offset,
                         .samples = batch.columns[*samples],
                         .labels = batch.columns[*labels]});
       rows += batch.rows;
