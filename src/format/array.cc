@@ -138,6 +138,15 @@ double numberAt(DType type, const std::byte* at) {
   return 0;
 }
 
+double numberAt(const Array& array, std::int64_t index) {
+  const std::size_t width = sizeOf(array.dtype);
+  const std::byte* const at = array.data + static_cast<std::size_t>(index) * width;
+  if (!array.swapped) return numberAt(array.dtype, at);
+  std::array<std::byte, sizeof(std::uint64_t)> number{};
+  std::reverse_copy(at, at + width, number.begin());
+  return numberAt(array.dtype, number.data());
+}
+
 void swapBytes(std::byte* data, std::size_t count, std::size_t width) {
   for (std::size_t i = 0; i < count; ++i) {
     std::reverse(data + i * width, data + (i + 1) * width);

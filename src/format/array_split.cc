@@ -11,8 +11,9 @@ namespace {
 
 class ArraySplit : public SourceSplit {
  public:
-  ArraySplit(std::string name, Array samples, Array labels)
-      : name_(std::move(name)),
+  ArraySplit(std::string samples_name, Array samples, std::string name, Array labels)
+      : samples_name_(std::move(samples_name)),
+        name_(std::move(name)),
         samples_(std::move(samples)),
         labels_(std::move(labels)),
         size_(labels_.shape[0]) {
@@ -25,6 +26,9 @@ class ArraySplit : public SourceSplit {
 
   std::int64_t size() const override { return size_; }
   std::string name() const override { return name_; }
+  std::string whereIs(std::int64_t row) const override {
+    return samples_name_ + ": " + rowName(row);
+  }
   bool integerLabels() const override { return !isFloat(labels_.dtype); }
 
   Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const override {
@@ -33,6 +37,10 @@ class ArraySplit : public SourceSplit {
     for (const std::int64_t row : rows) {
       std::memcpy(out, samples_.data + static_cast<std::size_t>(row) * sample_bytes_,
                   sample_bytes_);
+      if (samples_.swapped) {
+        const std::size_t width = sizeOf(sample_type_);
+        swapBytes(out, sample_bytes_ / width, width);
+      }
       out += sample_bytes_;
     }
     return {};
@@ -40,15 +48,13 @@ class ArraySplit : public SourceSplit {
 
   Status readLabels(std::span<const std::int64_t> rows, double* out) const override {
     if (auto in_range = checkRows(rows); !in_range) return in_range;
-    const std::size_t step = sizeOf(labels_.dtype);
-    for (const std::int64_t row : rows) {
-      *out++ = numberAt(labels_.dtype, labels_.data + static_cast<std::size_t>(row) * step);
-    }
+    for (const std::int64_t row : rows) *out++ = numberAt(labels_, row);
     return {};
   }
 
  private:
-  const std::string name_;
+  const std::string samples_name_;
+  const std::string name_;  // that of the labels
   const Array samples_;
   const Array labels_;
   const std::int64_t size_;
@@ -71,8 +77,8 @@ Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_n
                                              samples.shape.empty() ? 0 : samples.shape[0],
                                              labels_name, labels.shape[0]));
   }
-  return std::unique_ptr<SourceSplit>(
-      std::make_unique<ArraySplit>(labels_name, std::move(samples), std::move(labels)));
+  return std::unique_ptr<SourceSplit>(std::make_unique<ArraySplit>(samples_name, std::move(samples),
+                                                                   labels_name, std::move(labels)));
 }
 
 }  // namespace dure

@@ -1,6 +1,5 @@
 #include "format/idx.h"
 
-#include <cstring>
 #include <optional>
 
 #include <fmt/core.h>
@@ -158,17 +157,12 @@ Result<Array> readIdx(const FileBytes& file) {
                                plain.size() - header->data_offset));
   }
   const std::byte* const data = plain.bytes.data() + header->data_offset;
-  const std::size_t width = sizeOf(header->dtype);
-  if (width == 1) {
-    return Array{.dtype = header->dtype,
-                 .shape = std::move(header->shape),
-                 .data = data,
-                 .owner = plain.owner};
-  }
-  Array swapped = makeArray(header->dtype, std::move(header->shape));
-  std::memcpy(writableData(swapped), data, header->data_bytes);
-  swapBytes(writableData(swapped), header->data_bytes / width, width);
-  return swapped;
+  // Most significant byte first.
+  return Array{.dtype = header->dtype,
+               .shape = std::move(header->shape),
+               .data = data,
+               .owner = plain.owner,
+               .swapped = sizeOf(header->dtype) > 1};
 }
 
 bool looksLikeIdx(const std::string& directory) {

@@ -9,8 +9,8 @@
 
 namespace dure {
 
-// The array of an idx file, plain (a view of the mapping) or packed by gzip (in memory of its own,
-// as are numbers of several bytes, which idx stores the other way around).
+// The array of an idx file, plain (a view of the mapping) or packed by gzip (in memory of its own).
+// Numbers of several bytes are in the other byte order.
 Result<Array> readIdx(const FileBytes& file);
 
 // A directory with the files' usual names: train-images-idx3-ubyte, t10k-labels-idx1-ubyte.gz, …

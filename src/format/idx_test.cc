@@ -49,6 +49,23 @@ TEST_F(Idx, EveryTypeIsReadIntoOurByteOrder) {
   }
 }
 
+TEST_F(Idx, WideNumbersStayInTheFileAndAreTurnedAroundRowByRow) {
+  const FileBytes file = asFile(golden("idx/type-i4"));
+  const auto array = readIdx(file);
+  ASSERT_TRUE(array);
+  EXPECT_GE(array->data, file.bytes.data());
+  EXPECT_LT(array->data, file.bytes.data() + file.size());
+  // Rows of 300 and 70000, labels of 1 and 0, all of them in two or four bytes.
+  write("train-data-idx2-int", std::string("\0\0\x0c\x02\0\0\0\x02\0\0\0\x01"
+                                           "\x00\x00\x01\x2c\x00\x01\x11\x70",
+                                           20));
+  write("train-labels-idx1-short", std::string("\0\0\x0b\x01\0\0\0\x02\0\x01\0\0", 12));
+  const auto source = openIdx({.path = directory()});
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_THAT(readEverything(*source->train).samples, ElementsAre(300, 70000));
+  EXPECT_THAT(readEverything(*source->train).labels, ElementsAre(1, 0));
+}
+
 TEST_F(Idx, CutFilesAreRefused) {
   for (const char* name : {"idx/train-images-idx3-ubyte", "idx/t10k-images-idx3-ubyte.gz"}) {
     eachCut(golden(name), [](const std::string& cut) {

@@ -212,17 +212,11 @@ Result<Array> readNpy(const FileBytes& file) {
                                file.size() - header->data_offset));
   }
   const std::byte* const data = file.bytes.data() + header->data_offset;
-  if (!header->swapped) {
-    return Array{.dtype = header->dtype,
-                 .shape = std::move(header->shape),
-                 .data = data,
-                 .owner = file.owner};
-  }
-  Array swapped = makeArray(header->dtype, std::move(header->shape));
-  const std::size_t width = sizeOf(swapped.dtype);
-  std::memcpy(writableData(swapped), data, header->data_bytes);
-  swapBytes(writableData(swapped), header->data_bytes / width, width);
-  return swapped;
+  return Array{.dtype = header->dtype,
+               .shape = std::move(header->shape),
+               .data = data,
+               .owner = file.owner,
+               .swapped = header->swapped};
 }
 
 }  // namespace dure

@@ -22,8 +22,8 @@ struct NpyHeader {
 // Fortran order are refused, each by name.
 Result<NpyHeader> readNpyHeader(const FileBytes& head);
 
-// The array of a .npy file: a view of the bytes, or a copy if they are in the other byte order. The
-// view may begin at any address, aligned or not.
+// The array of a .npy file: a view of the bytes, in whichever byte order they are. It may begin at
+// any address, aligned or not.
 Result<Array> readNpy(const FileBytes& file);
 
 }  // namespace dure

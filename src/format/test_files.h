@@ -88,8 +88,7 @@ std::vector<T> valuesOf(const Array& array) {
 inline std::vector<double> numbersOf(const Array& array) {
   std::vector<double> numbers;
   for (std::int64_t i = 0; i < array.elements(); ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * sizeOf(array.dtype);
-    numbers.push_back(numberAt(array.dtype, array.data + at));
+    numbers.push_back(numberAt(array, i));
   }
   return numbers;
 }

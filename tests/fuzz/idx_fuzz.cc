@@ -11,9 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto array = dure::readIdx(file);
   if (!array) return 0;
   volatile double sum = 0;
-  const std::size_t width = dure::sizeOf(array->dtype);
-  for (std::size_t at = 0; at < array->bytes(); at += width) {
-    sum = sum + dure::numberAt(array->dtype, array->data + at);
-  }
+  for (std::int64_t i = 0; i < array->elements(); ++i) sum = sum + dure::numberAt(*array, i);
   return 0;
 }

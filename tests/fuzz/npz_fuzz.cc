@@ -10,10 +10,7 @@ namespace {
 
 void readAll(const dure::Array& array) {
   volatile double sum = 0;
-  const std::size_t width = dure::sizeOf(array.dtype);
-  for (std::size_t at = 0; at < array.bytes(); at += width) {
-    sum = sum + dure::numberAt(array.dtype, array.data + at);
-  }
+  for (std::int64_t i = 0; i < array.elements(); ++i) sum = sum + dure::numberAt(array, i);
 }
 
 }  // namespace
