@@ -20,8 +20,6 @@
 namespace dure {
 namespace {
 
-// Beyond this a number is a quantity, or damage, but no class.
-constexpr double kMostClasses = 1u << 24u;
 constexpr std::int64_t kBlock = 4096;
 
 Result<std::string> formatOfFile(const std::string& path) {
@@ -68,7 +66,18 @@ struct LabelRange {
   bool classes = true;  // whole numbers, none negative
 };
 
-Result<LabelRange> scanLabels(const SourceSplit& split) {
+// Why a label that is no class cannot be one; empty if it may be a number to predict.
+std::string classProblem(double label, bool integers, std::int64_t wanted) {
+  if (wanted == 0 || (wanted < 0 && !integers)) return "";
+  const char* const remedy = "; data.classes: 0 makes labels numbers to predict";
+  if (label < 0) return fmt::format("is negative, and classes are counted from 0{}", remedy);
+  if (label != std::floor(label))
+    return fmt::format("is no class, since it is not whole{}", remedy);
+  return fmt::format("is too large for a class{}", remedy);
+}
+
+// `wanted` as in DatasetOptions.
+Result<LabelRange> scanLabels(const SourceSplit& split, std::int64_t wanted) {
   LabelRange range;
   std::vector<std::int64_t> rows;
   std::vector<double> labels;
@@ -79,15 +88,15 @@ Result<LabelRange> scanLabels(const SourceSplit& split) {
     if (auto read = split.readLabels(rows, labels.data()); !read) return std::move(read).error();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const double label = labels[i];
-      const auto wrong = [&](const char* what) {
+      const auto wrong = [&](const std::string& what) {
         return Error(Code::kInvalid, fmt::format("{}: {}: label {} {}", split.name(),
                                                  split.rowName(rows[i]), label, what));
       };
       if (!std::isfinite(label)) return wrong("is not a number to learn");
-      const bool fits = label >= 0 && label < kMostClasses && label == std::floor(label);
-      if (!fits && split.integerLabels()) {
-        return wrong(label < 0 ? "is negative; classes are counted from 0" : "is too large");
-      }
+      const bool fits =
+          label >= 0 && label < static_cast<double>(kMostClasses) && label == std::floor(label);
+      const std::string problem = fits ? "" : classProblem(label, split.integerLabels(), wanted);
+      if (!problem.empty()) return wrong(problem);
       range.classes = range.classes && fits;
       if (label > range.most) {
         range.most = label;
@@ -109,29 +118,37 @@ Status checkShapes(const SourceSplit& train, const SourceSplit& test) {
                   fmt::join(test.sampleShape(), ", "), dtypeName(test.sampleType())));
 }
 
-// Classes or targets, and how many classes: from the names, or else from the training labels.
-Status countClasses(Source& source, Dataset& dataset) {
-  const auto train = scanLabels(*source.train);
+// Classes or targets, and how many classes: as asked for, from the names, or else from the training
+// labels.
+Status countClasses(Source& source, std::int64_t wanted, Dataset& dataset) {
+  if (wanted == 0 && !source.class_names.empty()) {
+    return Error(Code::kInvalid, source.train->name() +
+                                     ": the labels are names of classes, so data.classes: 0 is "
+                                     "not possible");
+  }
+  const auto train = scanLabels(*source.train, wanted);
   if (!train) return train.error();
   LabelRange test;
   if (source.test) {
-    const auto scanned = scanLabels(*source.test);
+    const auto scanned = scanLabels(*source.test, wanted);
     if (!scanned) return scanned.error();
     test = *scanned;
   }
-  const bool classes = train->classes && test.classes;
+  const bool classes = wanted != 0 && train->classes && test.classes;
   source.train->setLabelsAreClasses(classes);
   if (source.test) source.test->setLabelsAreClasses(classes);
   if (!classes) return {};
-  dataset.classes = source.class_names.empty()
+  dataset.classes = wanted > 0 ? wanted
+                    : source.class_names.empty()
                         ? static_cast<std::int64_t>(train->most) + 1
                         : static_cast<std::int64_t>(source.class_names.size());
   const auto within = [&](const SourceSplit& split, const LabelRange& range) -> Status {
     if (range.most < static_cast<double>(dataset.classes)) return {};
     return Error(
         Code::kInvalid,
-        fmt::format("{}: {}: label {} but there are {} classes, counted from 0", split.name(),
-                    split.rowName(range.most_row), range.most, dataset.classes));
+        fmt::format("{}: {}: label {} but there are {} classes, counted from 0; data.classes says "
+                    "how many there are, or 0 for numbers to predict",
+                    split.name(), split.rowName(range.most_row), range.most, dataset.classes));
   };
   if (auto fits = within(*source.train, *train); !fits) return fits;
   return source.test ? within(*source.test, test) : Status();
@@ -157,13 +174,19 @@ Result<Dataset> open(const DatasetOptions& options) {
   if (source->train->size() == 0) {
     return Error(Code::kInvalid, source->train->name() + ": there are no rows to learn from");
   }
+  if (source->test && source->test->size() == 0) {
+    return Error(Code::kInvalid,
+                 source->test->name() +
+                     ": there are no rows to evaluate on; remove it, or name another in data.test");
+  }
   if (source->test) {
     if (auto same = checkShapes(*source->train, *source->test); !same) {
       return std::move(same).error();
     }
   }
   Dataset dataset{.format = format};
-  if (auto counted = countClasses(*source, dataset); !counted) return std::move(counted).error();
+  if (auto counted = countClasses(*source, options.classes, dataset); !counted)
+    return std::move(counted).error();
   dataset.train = std::move(source->train);
   dataset.test = std::move(source->test);
   dataset.class_names = std::move(source->class_names);

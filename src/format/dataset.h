@@ -21,6 +21,8 @@ class Split {
   // Of one sample: {28, 28}, {28, 28, 1}, {256}. All samples of a split have the same.
   const std::vector<std::int64_t>& sampleShape() const { return sample_shape_; }
   DType sampleType() const { return sample_type_; }
+  // Where a sample lies, for messages: "train.npz: x_train: row 7".
+  virtual std::string whereIs(std::int64_t row) const = 0;
   // Whole numbers are classes, others are targets of a regression.
   bool labelsAreClasses() const { return labels_are_classes_; }
 
@@ -44,7 +46,13 @@ struct DatasetOptions {
   std::string test;
   std::string samples;  // the column or array with the samples; empty: the usual ones
   std::string labels;   // the same for the labels
+  // How many classes there are; 0: none, the labels are targets of a regression; below 0: found
+  // out.
+  std::int64_t classes = -1;
 };
+
+// Beyond this a number is a quantity, or damage, but no class.
+constexpr std::int64_t kMostClasses = std::int64_t{1} << 24;
 
 struct Dataset {
   std::unique_ptr<Split> train;

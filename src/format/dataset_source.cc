@@ -8,6 +8,8 @@ namespace dure {
 
 std::string SourceSplit::rowName(std::int64_t row) const { return fmt::format("row {}", row); }
 
+std::string SourceSplit::whereIs(std::int64_t row) const { return name() + ": " + rowName(row); }
+
 Status SourceSplit::checkRows(std::span<const std::int64_t> rows) const {
   for (const std::int64_t row : rows) {
     if (row < 0 || row >= size()) {

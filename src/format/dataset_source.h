@@ -18,6 +18,7 @@ class SourceSplit : public Split {
   virtual std::string name() const = 0;
   // How messages call a row: "row 7"; files of lines count differently.
   virtual std::string rowName(std::int64_t row) const;
+  std::string whereIs(std::int64_t row) const override;
   // The labels are of an integer type, or are names: they can only be classes.
   virtual bool integerLabels() const = 0;
 

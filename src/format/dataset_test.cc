@@ -93,6 +93,42 @@ TEST_F(Datasets, ThatContradictThemselvesAreRefused) {
   EXPECT_THAT(why("1,nan\n"), HasSubstr("label nan is not a number to learn"));
 }
 
+TEST_F(Datasets, CountClassesAsTheyAreTold) {
+  const auto open = [&](const std::string& train, std::int64_t classes) {
+    write("train.csv", train);
+    return openDataset({.path = directory(), .classes = classes});
+  };
+  // Prices, which happen to be whole.
+  const auto prices = open("1,898000\n2,120000\n", 0);
+  ASSERT_TRUE(prices) << prices.error().message();
+  EXPECT_EQ(prices->classes, 0);
+  EXPECT_FALSE(prices->train->labelsAreClasses());
+  // More classes than occur.
+  EXPECT_EQ(open("1,0\n2,4\n", 10)->classes, 10);
+  EXPECT_THAT(open("1,0\n2,4\n", 4).error().message(),
+              HasSubstr("line 2: label 4 but there are 4 classes, counted from 0; data.classes"));
+  EXPECT_THAT(open("1,0.5\n", 2).error().message(),
+              HasSubstr("label 0.5 is no class, since it is not whole; data.classes: 0"));
+  EXPECT_THAT(open("1,yes\n2,no\n", 0).error().message(), HasSubstr("names of classes"));
+}
+
+TEST_F(Datasets, WithIntegersBelowZeroMayBeRegressions) {
+  write("train-images-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x02\x07\x08", 10));
+  write("train-labels-idx1-ubyte", std::string("\0\0\x09\x01\0\0\0\x02\x00\xff", 10));
+  EXPECT_FALSE(openDataset({.path = directory()}));
+  EXPECT_TRUE(openDataset({.path = directory(), .classes = 0}));
+}
+
+TEST_F(Datasets, WithAnEmptyTestSplitAreRefusedInASentence) {
+  EXPECT_THAT(why("a,y\n1,0\n", "a,y\n"), HasSubstr("test.csv: there are no rows to evaluate on"));
+  // Arrow files without rows have no shape either.
+  write("train.arrow", golden("arrow/lists.arrow"));
+  write("test.arrow", golden("arrow/empty.arrow"));
+  const auto dataset = openDataset({.path = directory(), .format = "arrow"});
+  ASSERT_FALSE(dataset);
+  EXPECT_THAT(dataset.error().message(), HasSubstr("test.arrow: there are no rows to evaluate on"));
+}
+
 TEST_F(Datasets, NegativeClassesAreNamed) {
   const std::string labels("\0\0\x09\x01\0\0\0\x03\x00\xff\x01", 11);
   write("train-images-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x03\x07\x08\x09", 11));

@@ -110,7 +110,10 @@ void visitModel(FieldVisitor& v, Model& model) {
           model.embedding, {0, 100'000});
   v.whole({"lstm", "The size of an LSTM in `text`; 0 takes the mean of the words instead.", "64"},
           model.lstm, {0, 100'000});
-  v.whole({"vocabulary", "How many words `text` knows; 0 is as many as the data has.", "10000"},
+  v.whole({"vocabulary",
+           "How many words `text` knows; 0 is as many as the data has. With a file: that its "
+           "samples are words, and how many of them count; a Keras model says so itself.",
+           "10000"},
           model.vocabulary, {});
 }
 
@@ -135,6 +138,11 @@ void visitData(FieldVisitor& v, Data& data) {
            data.scale, {});
   v.number({"mean", "What is then subtracted.", "0.286"}, data.mean, {.min = kAnyNumber});
   v.number({"std", "What it is then divided by.", "0.353"}, data.std, {.min = 0, .above = true});
+  v.whole({"classes",
+           "How many classes the labels have; 0 makes them numbers to predict, whole or not; -1 "
+           "finds out.",
+           "10"},
+          data.classes, {-1, 1 << 24});
 }
 
 void visitOptimizer(FieldVisitor& v, Optimizer& optimizer) {

@@ -64,7 +64,7 @@ struct Model {
   double dropout = -1;       // below 0: the model's own
   int embedding = 0;         // text
   int lstm = 0;              // text; 0: the words are pooled
-  int vocabulary = 0;        // text
+  int vocabulary = 0;        // text, or a file that takes words
   bool operator==(const Model&) const = default;
 };
 
@@ -79,6 +79,7 @@ struct Data {
   double scale = 0;
   double mean = 0;
   double std = 1;
+  int classes = -1;  // 0: a regression; below 0: as the labels have
   bool operator==(const Data&) const = default;
 };
 

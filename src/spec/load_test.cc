@@ -222,6 +222,10 @@ TEST(LoadTest, SaysWhatIsWrongWithATraining) {
        {"job.yaml:1:29: train.model.hidden: a model from a file has its own",
         "job.yaml:2:1: output: a TorchScript module cannot be written as .h5; give .pt or "
         ".safetensors"}},
+      {"train: {model: {name: text, vocabulary: 4}, data: {path: /d, classes: -2}}\n",
+       {"job.yaml:1:71: train.data.classes: must be -1 or more, got -2"}},
+      {"train: {model: {name: mlp, vocabulary: 4}, data: /d}\n",
+       {"job.yaml:1:28: train.model.vocabulary: only the model text has it"}},
       {"train: {model: mlp, data: /d, optimizer: {nesterov: true, name: sgd}}\noutput: m.txt\n",
        {"job.yaml:1:43: train.optimizer.nesterov: needs a momentum",
         "job.yaml:2:1: output: must end in .h5 (Keras), .pt (TorchScript) or .safetensors"}},

@@ -97,6 +97,7 @@ TEST(PrintTest, WhatIsPrintedIsReadAsTheSameJob) {
       train + ", optimizer: adamw, sync: end}",
       "train: {model: {name: mlp, hidden: [1, 2]}, data: {path: '~'}}",
       "train: {model: {file: net.pt}, data: d}\nworkers: 4\nresources: {gpus: 1}",
+      "train: {model: {file: net.pt, vocabulary: 9}, data: {path: d, classes: 0}}",
   };
   for (const std::string& text : jobs) {
     const Job job = load(text);

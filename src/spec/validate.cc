@@ -194,8 +194,10 @@ class Validator {
     belongsTo("filters", "convnet", !model.filters.empty());
     belongsTo("embedding", "text", model.embedding > 0);
     belongsTo("lstm", "text", model.lstm > 0);
-    belongsTo("vocabulary", "text", model.vocabulary > 0);
-    if (model.file.empty()) return;
+    if (model.file.empty()) {
+      belongsTo("vocabulary", "text", model.vocabulary > 0);
+      return;
+    }
     if (!model.hidden.empty()) report("train.model.hidden", "a model from a file has its own");
     if (model.dropout >= 0) report("train.model.dropout", "a model from a file has its own");
   }
