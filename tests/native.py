@@ -1,8 +1,26 @@
 """What the tests of native training share: small data sets, jobs, and models read back."""
 import json
+import os
 import struct
+import unittest
 
 import numpy
+
+
+def needs_data(path, what):
+    """For a test on data that is not part of the source: a proof that nobody sees missing is none, so it
+    fails without, unless DURE_TEST_WITHOUT_DATA=1 says that this machine need not have it."""
+    if path.exists():
+        return lambda test: test
+    if os.environ.get("DURE_TEST_WITHOUT_DATA") == "1":
+        return unittest.skip(f"{what}: there is no {path}")
+
+    def failing(test):
+        def fail(self):
+            self.fail(f"{what}: there is no {path} (DURE_TEST_WITHOUT_DATA=1 skips tests without their data)")
+        fail.__name__ = test.__name__
+        return fail
+    return failing
 
 
 def write_images(path, rows=256, test=64, classes=4, seed=3, size=8):

@@ -7,12 +7,11 @@ import re
 import select
 import subprocess
 import time
-import unittest
 
 import numpy
 
 import harness
-from native import write_images
+from native import needs_data, write_images
 
 SHARED = harness.ROOT.parent / "shared/data"
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -27,7 +26,7 @@ class DataTest(harness.Case):
         self.write("job.yaml", text)
         return self.dure("run", "job.yaml", timeout=timeout, code=code)
 
-    @unittest.skipUnless((SHARED / "imdb/imdb.npz").exists(), "the IMDB reviews are not here")
+    @needs_data(SHARED / "imdb/imdb.npz", "the IMDB reviews")
     def test_reviews_are_told_apart(self):
         job = f"""
 name: imdb
@@ -43,7 +42,7 @@ output: model.h5
         harness.report(f"IMDB, 5 workers, sync end: {accuracy_in(apart.out)}")
         self.assertGreaterEqual(accuracy_in(apart.out), 0.85, apart.out)
 
-    @unittest.skipUnless((SHARED / "fashion_mnist_arrow_small").exists(), "the Arrow sample is not here")
+    @needs_data(SHARED / "fashion_mnist_arrow_small", "the Arrow sample")
     def test_a_data_set_as_hugging_face_saves_it(self):
         done = self.train(f"""
 name: arrow
@@ -74,6 +73,10 @@ output: model.safetensors
         self.assertIn("training ends here", done.out)
         losses = [float(line.split()[2]) for line in done.out.splitlines() if re.match(r"\[0\] +\d+ +\d+\.\d+ ", line)]
         self.assertLess(losses[-1], 0.01, done.out)
+        # Whole numbers are classes unless the job says that they are not.
+        numpy.savez(self.dir / "prices.npz", x=rows.astype("f4"), y=(target * 10 + 100).astype("i4"))
+        done = self.train("name: prices\ntrain: {model: linear, data: {path: prices.npz, classes: 0}, epochs: 1}\n")
+        self.assertNotIn("classes", done.out)
 
     def test_memory_does_not_grow(self):
         write_images(self.dir / "data.npz", rows=512, test=0, size=12)
@@ -101,7 +104,7 @@ checkpoint: {path: checkpoints, every: 1000}
             harness.report(f"rank {rank}: {early[rank]} KiB after 1,000 steps, {last[rank]} KiB near 10,000")
             self.assertLess(last[rank], early[rank] * 1.05 + 2048)
 
-    @unittest.skipUnless(FASHION.exists(), "Debian's dataset-fashion-mnist is not installed")
+    @needs_data(FASHION, "Debian's dataset-fashion-mnist")
     def test_what_a_person_sees(self):
         job = self.write("job.yaml", f"""
 name: seen
