@@ -1,12 +1,12 @@
 """The models that native training writes are what others read, and the models that others write train."""
 import json
-import subprocess
-import unittest
+import os
+import signal
 
 import numpy
 
 import harness
-from native import read_safetensors, write_images
+from native import largest_difference, read_safetensors, write_images
 
 JOB = """
 name: models
@@ -40,6 +40,36 @@ torch.manual_seed(4)
 model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Dropout(0.1),
                       nn.Linear(8 * 10 * 10, 4), nn.LogSoftmax(-1))
 torch.jit.script(model).save(sys.argv[1])
+"""
+
+# What a module gives for the test images, and which share of them it gets right.
+JUDGE = """
+import numpy, sys, torch
+arrays = numpy.load('data.npz')
+model = torch.jit.load(sys.argv[1])
+x = torch.from_numpy(arrays['x_test']).float().unsqueeze(1) / 255
+print(float((model(x).argmax(1) == torch.from_numpy(arrays['y_test'])).float().mean()))
+"""
+
+# A module with a frozen layer and one that counts, and 50 steps on the whole set in PyTorch.
+PEER = """
+import json, numpy, sys, torch
+from torch import nn
+torch.set_num_threads(1)
+torch.manual_seed(4)
+model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(400, 16), nn.Tanh(), nn.Linear(16, 4))
+model[0].weight.requires_grad_(False)
+torch.jit.script(model).save('net.pt')
+model = torch.jit.load('net.pt')
+arrays = numpy.load('data.npz')
+x = torch.from_numpy(arrays['x_train']).float().unsqueeze(1) / 255
+y = torch.from_numpy(arrays['y_train'])
+made = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.02, momentum=0.9, weight_decay=1e-2)
+for step in range(50):
+    made.zero_grad()
+    nn.functional.cross_entropy(model(x), y).backward()
+    made.step()
+numpy.savez('peer.npz', **{name: value.detach().numpy() for name, value in model.named_parameters()})
 """
 
 
@@ -95,6 +125,10 @@ class ModelsTest(harness.Case):
         harness.run_text([harness.PYTHON, "own.py", "net.pt"], cwd=self.dir)
         done = self.train("{file: net.pt}", "model.pt", epochs=8)
         self.assertGreater(float(done.out.split("accuracy ")[-1].split()[0]), 0.9, done.out)
+        # What was written is what was trained, and not only in its shapes.
+        self.write("judge.py", JUDGE)
+        judged = float(harness.run_text([harness.PYTHON, "judge.py", "model.pt"], cwd=self.dir))
+        self.assertAlmostEqual(judged, float(done.out.split("accuracy ")[-1].split()[0]), places=4)
         # Its running statistics have moved too.
         moved = harness.run_text([harness.PYTHON, "-c", "import torch\n"
                                   "a, b = (dict(torch.jit.load(n).named_buffers()) for n in ('net.pt', 'model.pt'))\n"
@@ -102,8 +136,54 @@ class ModelsTest(harness.Case):
                                  cwd=self.dir)
         self.assertGreater(float(moved), 1e-3)
 
+    def test_a_module_learns_what_it_learns_in_pytorch(self):
+        write_images(self.dir / "data.npz", rows=128, test=0, size=12)
+        self.write("peer.py", PEER)
+        harness.run_text([harness.PYTHON, "peer.py"], cwd=self.dir)
+        theirs = dict(numpy.load(self.dir / "peer.npz"))
+        self.write("job.yaml", """
+name: peer
+workers: 2
+train: {model: {file: net.pt}, data: data.npz, epochs: 50, batch: 64,
+        optimizer: {name: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.01}}
+output: model.safetensors
+""")
+        self.dure("run", "job.yaml", code=0, timeout=90)
+        ours = read_safetensors(self.dir / "model.safetensors")
+        difference = largest_difference(ours, theirs)
+        harness.report(f"a TorchScript module: {difference:.1e} from PyTorch after 50 steps")
+        self.assertLess(difference, 1e-4)
+        # The frozen layer is the same to the bit, whatever the weight decay.
+        self.assertTrue(numpy.array_equal(ours["0.weight"], theirs["0.weight"]))
+
+    def test_a_module_that_counts_is_killed(self):
+        write_images(self.dir / "data.npz", rows=256, size=12)
+        self.write("own.py", OWN)
+        harness.run_text([harness.PYTHON, "own.py", "net.pt"], cwd=self.dir)
+        job = """
+name: {name}
+workers: 2
+train: {{model: {{file: net.pt}}, data: data.npz, epochs: 60, batch: 16}}
+checkpoint: {{path: {name}, every: 20}}
+output: {name}.safetensors
+restarts: {{limit: 3, backoff: 10ms}}
+"""
+        self.write("calm.yaml", job.format(name="calm"))
+        self.dure("run", "calm.yaml", code=0, timeout=90)
+        self.write("killed.yaml", job.format(name="killed"))
+        running = self.start("run", "killed.yaml")
+        harness.wait_until(lambda: list((self.dir / "killed").glob("step-*0")), 60, "a checkpoint")
+        os.kill(self.ranks()[0], signal.SIGKILL)
+        done = running.wait(90)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("going on from step", done.out)
+        calm = read_safetensors(self.dir / "calm.safetensors")
+        self.assertEqual(calm["1.num_batches_tracked"], 60 * 8)
+        self.assertEqual((self.dir / "killed.safetensors").read_bytes(),
+                         (self.dir / "calm.safetensors").read_bytes())
+
     def test_a_keras_model_of_ones_own(self):
-        write_images(self.dir / "data.npz", size=12)
+        arrays = write_images(self.dir / "data.npz", size=12)
         # Architecture and weights as we wrote them ourselves go on training; an architecture alone too.
         self.train("mlp", "first.h5", epochs=6)
         first = self.dure("run", "job.yaml", code=0)
@@ -113,20 +193,45 @@ class ModelsTest(harness.Case):
         self.assertEqual(first.code, 0)
         config = {"class_name": "Sequential", "config": {"name": "own", "layers": [
             {"class_name": "Flatten", "config": {"name": "f", "batch_input_shape": [None, 12, 12]}},
-            {"class_name": "Dense", "config": {"name": "d", "units": 16, "activation": "tanh"}},
+            {"class_name": "Dense", "config": {"name": "d-1", "units": 16, "activation": "tanh"}},
             {"class_name": "Dense", "config": {"name": "e", "units": 4, "activation": "softmax"}}]}}
         self.write("net.json", json.dumps(config))
         self.train("{file: net.json}", "third.safetensors")
         self.assertEqual(sorted(read_safetensors(self.dir / "third.safetensors")),
-                         ["d.bias", "d.weight", "e.bias", "e.weight"])
+                         ["d-1.bias", "d-1.weight", "e.bias", "e.weight"])
+        # TorchScript has its own rules for names.
+        done = self.train("{file: net.json}", "third.pt")
+        images = arrays["x_test"].astype(numpy.float32) / 255
+        guessed = self.predict_with_pytorch("third.pt", images).reshape(-1, 4).argmax(1)
+        self.assertAlmostEqual(float((guessed == arrays["y_test"]).mean()),
+                               float(done.out.split("accuracy ")[-1].split()[0]), places=4)
+
+    def test_a_keras_model_of_words(self):
+        self.write_words()
+        self.write("net.json", json.dumps({"class_name": "Sequential", "config": {"layers": [
+            {"class_name": "Embedding", "config": {"name": "e", "input_dim": 51, "output_dim": 8}},
+            {"class_name": "GlobalAveragePooling1D", "config": {"name": "g"}},
+            {"class_name": "Dense", "config": {"name": "d", "units": 2, "activation": "softmax"}}]}}))
+        done = self.train("{file: net.json}", "model.h5", data="words.npz", code=1)
+        self.assertRegex(done.out + done.err, r"words.npz: x_train: row \d+: the word 51 is beyond the 51 that net.json")
+        # One of the two words that tell the classes apart is enough.
+        done = self.train("{file: net.json, vocabulary: 51}", "model.h5", data="words.npz", epochs=12)
+        self.assertGreater(float(done.out.split("accuracy ")[-1].split()[0]), 0.9, done.out)
 
     def test_mistakes_are_told_and_nothing_is_left(self):
         write_images(self.dir / "data.npz", size=12)
         self.write("net.pt", "this is no module")
         self.write("words.json", json.dumps({"class_name": "Sequential", "config": {"layers": [
             {"class_name": "Transformer", "config": {"name": "t"}}]}}))
+        self.write("three.json", json.dumps({"class_name": "Sequential", "config": {"layers": [
+            {"class_name": "Flatten", "config": {"name": "f"}},
+            {"class_name": "Dense", "config": {"name": "d", "units": 3}}]}}))
+        self.write("net.h5", "")
+        (self.dir / "net.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(range(256)) * 8)
         for model, sentence in [("{file: net.pt}", "not a TorchScript module"),
                                 ("{file: words.json}", "Transformer"),
+                                ("{file: three.json}", "three.json gives 3 numbers for a sample, and this data needs 4"),
+                                ("{file: net.h5}", "net.h5"),
                                 ("text", "takes a row of words")]:
             done = self.train(model, "model.pt", code=1)
             self.assertIn(sentence, done.out + done.err)

@@ -42,6 +42,7 @@ struct Layer {
   bool bias = true;                  // dense, convolution
   bool return_sequences = false;     // LSTM
   double rate = 0;                   // dropout
+  bool frozen = false;               // its weights stay as they are
   std::vector<std::int64_t> input;   // what comes in, filled by `connect`
   std::vector<std::int64_t> output;  // what goes out
 };

@@ -53,7 +53,7 @@ json glorot() { return initializer("GlorotUniform", {{"seed", nullptr}}); }
 json zeros() { return initializer("Zeros", json::object()); }
 
 json configOf(const Layer& layer) {
-  json config = {{"trainable", true}, {"dtype", "float32"}};
+  json config = {{"trainable", !layer.frozen}, {"dtype", "float32"}};
   switch (layer.type) {
     case LayerType::kConv2d:
       config.update({{"filters", layer.units},
@@ -162,77 +162,178 @@ std::vector<std::string> weightNames(const Layer& layer) {
   }
 }
 
-// Throws json::exception where a field has another type than it should.
-Result<Layer> layerOf(const KerasLayer& given) {
-  const auto refuse = [&](const std::string& why) {
-    return Error(Code::kInvalid, fmt::format("the layer {}: {}", given.name, why));
-  };
-  Layer layer{.name = given.name};
-  const auto& words = layerWords();
-  const auto found = std::find_if(words.begin(), words.end(),
-                                  [&](const auto& each) { return each.second == given.type; });
-  if (found == words.end())
-    return refuse(given.type + " is not among the layers that can be trained here");
-  layer.type = found->first;
-  const json& config = given.config;
-  const auto pair = [&](const char* name, std::vector<std::int64_t> otherwise) {
-    if (!config.contains(name) || config[name].is_null()) return otherwise;
-    if (config[name].is_number())
-      return std::vector<std::int64_t>(2, config[name].get<std::int64_t>());
-    return config[name].get<std::vector<std::int64_t>>();
-  };
-  const std::string activation = config.contains("activation") && config["activation"].is_string()
-                                     ? config["activation"].get<std::string>()
-                                     : "linear";
-  bool known = false;
-  for (const auto& [value, word] : activationWords()) {
-    if (activation != word) continue;
-    layer.activation = value;
-    known = true;
-  }
-  if (!known) return refuse("the activation " + activation + " is not among those that are there");
-  for (const char* name : {"data_format"}) {
-    if (config.value(name, "channels_last") != "channels_last")
-      return refuse("channels must come last");
-  }
-  for (const char* name : {"dilation_rate", "groups"}) {
-    if (!config.contains(name)) continue;
-    for (const std::int64_t value : pair(name, {1, 1})) {
-      if (value != 1) return refuse(fmt::format("{} must be 1", name));
-    }
-  }
-  layer.units =
-      config.value("units", config.value("filters", config.value("output_dim", std::int64_t{0})));
-  layer.vocabulary = config.value("input_dim", std::int64_t{0});
-  layer.bias = config.value("use_bias", true);
-  layer.rate = config.value("rate", 0.0);
-  layer.return_sequences = config.value("return_sequences", false);
-  layer.same_padding = config.value("padding", "valid") == "same";
-  const bool pool = layer.type == LayerType::kMaxPool2d || layer.type == LayerType::kAveragePool2d;
-  layer.kernel = pool ? pair("pool_size", {2, 2}) : pair("kernel_size", {1, 1});
-  layer.stride = pair("strides", pool ? layer.kernel : std::vector<std::int64_t>{1, 1});
-  if (layer.kernel.size() != 2 || layer.stride.size() != 2 ||
-      *std::min_element(layer.kernel.begin(), layer.kernel.end()) < 1 ||
-      *std::min_element(layer.stride.begin(), layer.stride.end()) < 1) {
-    return refuse("a window and its strides must be two numbers above 0");
-  }
-  const bool has_units = !weightNames(layer).empty();
-  if (has_units && layer.units < 1) return refuse("it must have 1 or more units");
-  if (layer.type == LayerType::kEmbedding && layer.vocabulary < 1)
-    return refuse("input_dim must be 1 or more");
-  if (layer.rate < 0 || layer.rate >= 1) return refuse("its rate must be from 0 to below 1");
-  if (layer.type == LayerType::kAveragePool2d && layer.same_padding)
-    return refuse("padding must be valid");
-  if (layer.type == LayerType::kLstm) {
-    if (activation != "tanh" || config.value("recurrent_activation", "sigmoid") != "sigmoid" ||
-        !layer.bias || config.value("go_backwards", false)) {
-      return refuse("an LSTM must have tanh, sigmoid and a bias, and go forwards");
-    }
-  }
-  if (layer.type == LayerType::kEmbedding && config.value("mask_zero", false))
-    return refuse("mask_zero must be false");
-  return layer;
+// Options that change what a layer gives or learns, each with the only value that is there.
+const std::vector<std::pair<const char*, json>>& onlyValues() {
+  static const std::vector<std::pair<const char*, json>> values{{"data_format", "channels_last"},
+                                                                {"dilation_rate", 1},
+                                                                {"groups", 1},
+                                                                {"keepdims", false},
+                                                                {"noise_shape", nullptr},
+                                                                {"mask_zero", false},
+                                                                {"recurrent_activation", "sigmoid"},
+                                                                {"dropout", 0},
+                                                                {"recurrent_dropout", 0},
+                                                                {"return_state", false},
+                                                                {"go_backwards", false},
+                                                                {"stateful", false},
+                                                                {"time_major", false},
+                                                                {"activity_regularizer", nullptr},
+                                                                {"kernel_regularizer", nullptr},
+                                                                {"bias_regularizer", nullptr},
+                                                                {"recurrent_regularizer", nullptr},
+                                                                {"embeddings_regularizer", nullptr},
+                                                                {"kernel_constraint", nullptr},
+                                                                {"bias_constraint", nullptr},
+                                                                {"recurrent_constraint", nullptr},
+                                                                {"embeddings_constraint", nullptr}};
+  return values;
 }
+
+// Options that say how the first weights are drawn, with what is drawn here, as Keras and others
+// call it. What an LSTM's recurrent weights are drawn from is not among them.
+const std::vector<std::pair<const char*, std::set<std::string>>>& firstWeights() {
+  static const std::vector<std::pair<const char*, std::set<std::string>>> values{
+      {"kernel_initializer",
+       {"glorot_uniform", "GlorotUniform", "glorot_normal", "GlorotNormal", "VarianceScaling"}},
+      {"bias_initializer", {"zeros", "Zeros"}},
+      {"embeddings_initializer", {"uniform", "random_uniform", "RandomUniform"}}};
+  return values;
+}
+
+// What a value is called: "L2" for {"class_name": "L2", …}.
+std::string nameOf(const json& value) {
+  if (value.is_object() && value.contains("class_name") && value["class_name"].is_string())
+    return value["class_name"].get<std::string>();
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// What the configuration of a layer says. Members throw json::exception where a field has another
+// type than it should.
+class LayerReader {
+ public:
+  explicit LayerReader(const KerasLayer& given) : given_(given), config_(given.config) {}
+
+  Result<Layer> read() {
+    layer_.name = given_.name;
+    layer_.frozen = !config_.value("trainable", true);
+    for (const auto part :
+         {&LayerReader::readType, &LayerReader::readActivation, &LayerReader::checkOptions,
+          &LayerReader::checkFirstWeights, &LayerReader::readSizes, &LayerReader::readWindow}) {
+      if (auto done = (this->*part)(); !done) return std::move(done).error();
+    }
+    return layer_;
+  }
+
+ private:
+  Error refuse(const std::string& why) const {
+    return Error(Code::kInvalid, fmt::format("the layer {}: {}", given_.name, why));
+  }
+
+  bool has(const char* name) const { return config_.contains(name) && !config_[name].is_null(); }
+
+  // One number stands for two.
+  std::vector<std::int64_t> pair(const char* name, std::vector<std::int64_t> otherwise) const {
+    if (!has(name)) return otherwise;
+    if (config_[name].is_number()) {
+      return std::vector<std::int64_t>(2, config_[name].get<std::int64_t>());
+    }
+    return config_[name].get<std::vector<std::int64_t>>();
+  }
+
+  Status readType() {
+    const auto& words = layerWords();
+    const auto found = std::find_if(words.begin(), words.end(),
+                                    [&](const auto& each) { return each.second == given_.type; });
+    if (found == words.end())
+      return refuse(given_.type + " is not among the layers that can be trained here");
+    layer_.type = found->first;
+    return {};
+  }
+
+  Status readActivation() {
+    const std::string word = has("activation")                 ? nameOf(config_["activation"])
+                             : layer_.type == LayerType::kLstm ? "tanh"
+                                                               : "linear";
+    const auto& words = activationWords();
+    const auto found = std::find_if(words.begin(), words.end(), [&](const auto& each) {
+      return each.second == word && (!has("activation") || config_["activation"].is_string());
+    });
+    if (found == words.end())
+      return refuse("the activation " + word + " is not among those that are there");
+    layer_.activation = found->first;
+    if (layer_.type == LayerType::kLstm && word != "tanh")
+      return refuse("the activation of an LSTM must be tanh");
+    return {};
+  }
+
+  Status checkOptions() {
+    for (const auto& [name, only] : onlyValues()) {
+      if (!has(name)) continue;
+      const json& value = config_[name];
+      const bool same =
+          value.is_array() && !value.empty()
+              ? std::all_of(value.begin(), value.end(),
+                            [&, want = &only](const json& each) { return each == *want; })
+              : value == only;
+      if (!same)
+        return refuse(fmt::format("{} must be {}, not {}", name, only.dump(), nameOf(value)));
+    }
+    const std::string type = has("dtype") ? nameOf(config_["dtype"]) : "float32";
+    if (type.find("float16") != std::string::npos || type == "float64")
+      return refuse("dtype must be float32, not " + type);
+    return {};
+  }
+
+  // They do not matter where the file has the weights.
+  Status checkFirstWeights() {
+    if (!given_.weights.empty()) return {};
+    for (const auto& [name, known] : firstWeights()) {
+      if (!has(name) || known.count(nameOf(config_[name])) > 0) continue;
+      return refuse(fmt::format("{} must be {}, not {}, where the file has no weights", name,
+                                *known.begin(), nameOf(config_[name])));
+    }
+    return {};
+  }
+
+  Status readSizes() {
+    layer_.units = config_.value(
+        "units", config_.value("filters", config_.value("output_dim", std::int64_t{0})));
+    layer_.vocabulary = config_.value("input_dim", std::int64_t{0});
+    layer_.bias = config_.value("use_bias", true);
+    layer_.rate = config_.value("rate", 0.0);
+    layer_.return_sequences = config_.value("return_sequences", false);
+    if (!weightNames(layer_).empty() && layer_.units < 1)
+      return refuse("it must have 1 or more units");
+    if (layer_.type == LayerType::kEmbedding && layer_.vocabulary < 1)
+      return refuse("input_dim must be 1 or more");
+    if (layer_.rate < 0 || layer_.rate >= 1) return refuse("its rate must be from 0 to below 1");
+    if (layer_.type == LayerType::kLstm && !layer_.bias)
+      return refuse("use_bias of an LSTM must be true");
+    return {};
+  }
+
+  Status readWindow() {
+    const std::string padding = config_.value("padding", "valid");
+    if (padding != "valid" && padding != "same")
+      return refuse("padding must be valid or same, not " + padding);
+    layer_.same_padding = padding == "same";
+    const bool average = layer_.type == LayerType::kAveragePool2d;
+    const bool pool = layer_.type == LayerType::kMaxPool2d || average;
+    layer_.kernel = pool ? pair("pool_size", {2, 2}) : pair("kernel_size", {1, 1});
+    layer_.stride = pair("strides", pool ? layer_.kernel : std::vector<std::int64_t>{1, 1});
+    if (layer_.kernel.size() != 2 || layer_.stride.size() != 2 ||
+        *std::min_element(layer_.kernel.begin(), layer_.kernel.end()) < 1 ||
+        *std::min_element(layer_.stride.begin(), layer_.stride.end()) < 1) {
+      return refuse("a window and its strides must be two numbers above 0");
+    }
+    if (average && layer_.same_padding) return refuse("padding must be valid");
+    return {};
+  }
+
+  const KerasLayer& given_;
+  const json& config_;
+  Layer layer_;
+};
 
 // The shape of one sample, if the layer's configuration says it.
 std::vector<std::int64_t> inputShape(const json& config) {
@@ -261,7 +362,7 @@ KerasModel toKeras(const Architecture& architecture, const Parameters& parameter
                                      {"sparse", false},
                                      {"ragged", false}}});
   std::map<std::string, const Parameter*> by_name;
-  for (const Parameter& parameter : parameters.all()) by_name[parameter.name] = &parameter;
+  for (std::size_t i = 0; i < parameters.size(); ++i) by_name[parameters[i].name] = &parameters[i];
   for (const Layer& layer : architecture.layers) {
     KerasLayer made{
         .type = wordFor(layerWords(), layer.type), .name = layer.name, .config = configOf(layer)};
@@ -282,7 +383,7 @@ Result<Architecture> fromKeras(const KerasModel& model) try {
     const auto shape = inputShape(given.config);
     if (!shape.empty() && architecture.input.empty()) architecture.input = shape;
     if (given.type == "InputLayer") continue;
-    auto layer = layerOf(given);
+    auto layer = LayerReader(given).read();
     if (!layer) return std::move(layer).error();
     if (!names.insert(layer->name).second) {
       return Error(Code::kInvalid, fmt::format("two layers are called {}", layer->name));

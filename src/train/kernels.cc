@@ -74,8 +74,11 @@ class Dense : public torch::autograd::Function<Dense> {
     const bool add = context->saved_data["add"].toBool();
     at::Tensor grad = grads[0].contiguous();
     if (saved[3].defined()) grad = at::threshold_backward(grad, saved[3], 0);
-    multiply(Matrix(grad).transposed(), Matrix(input), Matrix(weight.grad()), add);
-    if (bias.defined()) {
+    // Frozen weights have no gradient to write to.
+    if (weight.grad().defined()) {
+      multiply(Matrix(grad).transposed(), Matrix(input), Matrix(weight.grad()), add);
+    }
+    if (bias.defined() && bias.grad().defined()) {
       at::Tensor bias_grad = bias.grad();
       if (add) {
         bias_grad.add_(grad.sum(0));

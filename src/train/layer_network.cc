@@ -42,7 +42,7 @@ std::vector<Parameters::Spec> parametersOf(const Architecture& architecture) {
   for (const Layer& layer : architecture.layers) {
     const auto add = [&](const char* what, std::vector<std::int64_t> shape,
                          bool channels_last = false) {
-      specs.push_back({layer.name + "." + what, std::move(shape), channels_last});
+      specs.push_back({layer.name + "." + what, std::move(shape), channels_last, layer.frozen});
     };
     if (layer.type == LayerType::kConv2d) {
       add("weight", {layer.units, layer.input[2], layer.kernel[0], layer.kernel[1]}, true);
@@ -117,7 +117,7 @@ class LayerNetwork : public Network {
     for (const Layer& layer : architecture_.layers) {
       const std::size_t count = parameterCount(layer);
       for (std::size_t i = 0; i < count; ++i, ++next) {
-        if (layer.type != LayerType::kDense) (*parameters_)[next].grad.zero_();
+        if (layer.type != LayerType::kDense && !layer.frozen) (*parameters_)[next].grad.zero_();
       }
     }
   }

@@ -25,8 +25,9 @@ class Network {
   virtual ~Network() = default;
 
   Parameters& parameters() { return *parameters_; }
-  // Numbers that are not learned but belong to the model, such as running means: flat, and empty
-  // for most models. Averaged over the workers wherever gradients or weights are.
+  // Numbers that are not learned but change with training, such as running means and counts:
+  // contiguous, and none for most models. They are part of checkpoints; those that are not whole
+  // numbers are averaged over the workers wherever gradients or weights are.
   virtual std::vector<at::Tensor> buffers() { return {}; }
 
   // `input` is {N, sample…}, numbers or words. With `random` for training; null for evaluation.
@@ -48,7 +49,15 @@ Result<std::unique_ptr<Network>> makeLayerNetwork(Architecture architecture, std
 // A TorchScript module of the user's own, with the weights in the file.
 Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path);
 
-// What the job asks for.
+// What a model takes, as far as that is known before the data is opened.
+struct ModelInput {
+  bool words = false;
+  std::int64_t vocabulary = 0;  // with `words`: how many it knows; 0: as many as the data has
+};
+Result<ModelInput> inputOf(const Model& model);
+
+// What the job asks for. Invalid, in one sentence that names the file, if a model from a file does
+// not fit the data.
 Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape& data);
 
 }  // namespace dure

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -36,25 +37,31 @@ const std::vector<std::pair<DType, at::ScalarType>>& types() {
 }  // namespace
 
 Parameters::Parameters(const std::vector<Spec>& specs) {
-  std::int64_t total = 0;
+  std::int64_t totals[2] = {0, 0};  // of what is learned, and of what is frozen
   std::vector<std::int64_t> offsets;
   for (const Spec& spec : specs) {
+    std::int64_t& total = totals[spec.frozen ? 1 : 0];
     offsets.push_back(total);
     total += (elementsOf(spec.shape) + kAlignment - 1) / kAlignment * kAlignment;
   }
-  values_ = at::zeros({total});
-  shared_ = at::zeros({total + kAlignment});
-  grads_ = shared_.narrow(0, 0, total);
+  values_ = at::zeros({totals[0]});
+  shared_ = at::zeros({totals[0] + kAlignment});
+  grads_ = shared_.narrow(0, 0, totals[0]);
+  const at::Tensor frozen = at::zeros({totals[1]});
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    Parameter parameter{.name = specs[i].name,
-                        .value = viewOf(values_, offsets[i], specs[i]),
-                        .grad = viewOf(grads_, offsets[i], specs[i]),
+    const Spec& spec = specs[i];
+    Parameter parameter{.name = spec.name,
+                        .value = viewOf(spec.frozen ? frozen : values_, offsets[i], spec).detach(),
                         .offset = offsets[i],
-                        .count = elementsOf(specs[i].shape)};
-    parameter.value = parameter.value.detach();
-    parameter.value.requires_grad_(true);
-    parameter.value.mutable_grad() = parameter.grad;
-    all_.push_back(std::move(parameter));
+                        .count = elementsOf(spec.shape)};
+    std::vector<Parameter>& list = spec.frozen ? frozen_ : all_;
+    places_.push_back({spec.frozen, list.size()});
+    if (!spec.frozen) {
+      parameter.grad = viewOf(grads_, offsets[i], spec);
+      parameter.value.requires_grad_(true);
+      parameter.value.mutable_grad() = parameter.grad;
+    }
+    list.push_back(std::move(parameter));
   }
 }
 
@@ -74,6 +81,11 @@ Array toArray(const at::Tensor& tensor) {
   array.data = static_cast<const std::byte*>(owner->data_ptr());
   array.owner = std::move(owner);
   return array;
+}
+
+bool isArrayType(const at::Tensor& tensor) {
+  return std::any_of(types().begin(), types().end(),
+                     [&](const auto& pair) { return pair.second == tensor.scalar_type(); });
 }
 
 at::Tensor toTensor(const Array& array) {
@@ -97,8 +109,8 @@ at::Tensor toTensor(const Array& array) {
 
 NamedArrays namedWeights(const Parameters& parameters) {
   NamedArrays named;
-  for (const Parameter& parameter : parameters.all()) {
-    named.emplace_back(parameter.name, toArray(parameter.value));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    named.emplace_back(parameters[i].name, toArray(parameters[i].value));
   }
   return named;
 }
@@ -107,8 +119,10 @@ Status loadWeights(Parameters& parameters, const NamedArrays& weights) {
   std::map<std::string, const Array*> by_name;
   for (const auto& [name, array] : weights) by_name[name] = &array;
   at::NoGradGuard no_grad;
-  for (Parameter& parameter : parameters.all()) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Parameter& parameter = parameters[i];
     const auto found = by_name.find(parameter.name);
+    if (found == by_name.end() && !parameter.grad.defined()) continue;
     if (found == by_name.end()) {
       std::vector<std::string> names;
       for (const auto& [name, array] : weights) names.push_back(name);

@@ -11,31 +11,37 @@
 
 namespace dure {
 
-// One tensor that is learned: views of the two flat buffers below.
+// One tensor of weights: views of the flat buffers below.
 struct Parameter {
   std::string name;  // "dense.weight"
   at::Tensor value;
-  at::Tensor grad;
+  at::Tensor grad;          // undefined if it is frozen
   std::int64_t offset = 0;  // in the flat buffers, in numbers
   std::int64_t count = 0;
 };
 
 // All weights in one piece of memory, and all gradients in another: one sum, one optimizer step,
 // one copy for a checkpoint, whatever the layers are. Every parameter begins at a multiple of 64
-// bytes; the gaps are zero and stay so.
+// bytes; the gaps are zero and stay so. What is frozen lies apart from both: neither an optimizer
+// nor a sum over the workers ever sees it.
 class Parameters {
  public:
   struct Spec {
     std::string name;
     std::vector<std::int64_t> shape;
     bool channels_last = false;  // of 4 dimensions, the second varies fastest in memory
+    bool frozen = false;         // belongs to the model, but is not learned
   };
 
   explicit Parameters(const std::vector<Spec>& specs);
 
+  // What is learned, in the order of the specs.
   std::vector<Parameter>& all() { return all_; }
   const std::vector<Parameter>& all() const { return all_; }
-  Parameter& operator[](std::size_t i) { return all_[i]; }
+  // By the number of its spec, learned or frozen.
+  std::size_t size() const { return places_.size(); }
+  Parameter& operator[](std::size_t i) { return list(i)[places_[i].index]; }
+  const Parameter& operator[](std::size_t i) const { return const_cast<Parameters&>(*this)[i]; }
   // How many numbers are learned, without the gaps.
   std::int64_t count() const;
 
@@ -46,7 +52,15 @@ class Parameters {
   float* extras() { return shared_.data_ptr<float>() + grads_.numel(); }
 
  private:
+  struct Place {
+    bool frozen;
+    std::size_t index;
+  };
+  std::vector<Parameter>& list(std::size_t i) { return places_[i].frozen ? frozen_ : all_; }
+
   std::vector<Parameter> all_;
+  std::vector<Parameter> frozen_;
+  std::vector<Place> places_;  // of every spec, in one of the two above
   at::Tensor values_;
   at::Tensor shared_;
   at::Tensor grads_;  // a view of shared_
@@ -54,12 +68,15 @@ class Parameters {
 
 // A view of the tensor's numbers for a file; makes it contiguous first.
 Array toArray(const at::Tensor& tensor);
+// Whether toArray can have it: complex numbers and the like cannot be in a file of ours.
+bool isArrayType(const at::Tensor& tensor);
 // A tensor that owns a copy.
 at::Tensor toTensor(const Array& array);
 
-// Every weight by its name, in PyTorch's layout.
+// Every weight by its name, in PyTorch's layout, the frozen ones as well.
 NamedArrays namedWeights(const Parameters& parameters);
-// Invalid, naming the weight, if one is missing or has another shape.
+// Invalid, naming the weight, if one is missing or has another shape. Frozen ones may be missing,
+// as they are from checkpoints, and stay what they are.
 Status loadWeights(Parameters& parameters, const NamedArrays& weights);
 
 }  // namespace dure

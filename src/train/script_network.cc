@@ -10,13 +10,45 @@
 namespace dure {
 namespace {
 
+// The first line of what torch or a module threw: the rest is about torch's own code.
+std::string firstLine(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+// Gives every tensor memory of its own for as long as it lives. In a file, views of one buffer
+// would each be the whole of it, or one and the same.
+class MemoryOfTheirOwn {
+ public:
+  explicit MemoryOfTheirOwn(std::vector<at::Tensor> tensors) : tensors_(std::move(tensors)) {
+    for (at::Tensor& tensor : tensors_) {
+      views_.push_back(tensor.detach());
+      tensor.set_data(tensor.detach().clone(at::MemoryFormat::Contiguous));
+    }
+  }
+  MemoryOfTheirOwn(const MemoryOfTheirOwn&) = delete;
+  MemoryOfTheirOwn& operator=(const MemoryOfTheirOwn&) = delete;
+  // The last first: a tensor that is there twice gets back what it had before the first.
+  ~MemoryOfTheirOwn() {
+    for (std::size_t i = tensors_.size(); i-- > 0;) tensors_[i].set_data(views_[i]);
+  }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  std::vector<at::Tensor> views_;
+};
+
 class ScriptNetwork : public Network {
  public:
-  explicit ScriptNetwork(torch::jit::Module module) : module_(std::move(module)) {
+  ScriptNetwork(std::string path, torch::jit::Module module)
+      : path_(std::move(path)), module_(std::move(module)) {
     std::vector<Parameters::Spec> specs;
     std::vector<at::Tensor> tensors;
     for (const auto& named : module_.named_parameters()) {
-      specs.push_back({named.name, named.value.sizes().vec()});
+      specs.push_back({.name = named.name,
+                       .shape = named.value.sizes().vec(),
+                       .frozen = !named.value.requires_grad()});
       tensors.push_back(named.value);
     }
     parameters_ = std::make_unique<Parameters>(specs);
@@ -26,12 +58,12 @@ class ScriptNetwork : public Network {
       parameter.value.copy_(tensors[i]);
       // The module's own tensor now lies in the flat buffers.
       tensors[i].set_data(parameter.value.detach());
-      tensors[i].set_requires_grad(true);
-      tensors[i].mutable_grad() = parameter.grad;
+      if (!specs[i].frozen) tensors[i].mutable_grad() = parameter.grad;
       parameter.value = tensors[i];
     }
-    for (const at::Tensor& buffer : module_.buffers()) {
-      if (buffer.is_floating_point()) buffers_.push_back(buffer);
+    for (at::Tensor buffer : module_.buffers()) {
+      buffer.set_data(buffer.contiguous());
+      buffers_.push_back(buffer);
     }
   }
 
@@ -41,7 +73,7 @@ class ScriptNetwork : public Network {
     if (!add) parameters_->grads().zero_();
   }
 
-  at::Tensor forward(const at::Tensor& input, const StepRandom* random) override {
+  at::Tensor forward(const at::Tensor& input, const StepRandom* random) override try {
     if (random != nullptr) {
       at::manual_seed(random->key ^ static_cast<std::uint64_t>(random->first_sample));
       module_.train();
@@ -50,6 +82,11 @@ class ScriptNetwork : public Network {
     }
     const at::Tensor output = module_.forward({channelsFirst(input)}).toTensor();
     return output.dim() > 2 ? output.flatten(1) : output;
+  } catch (const c10::Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    // What the module itself raises is not torch's kind of error, which callers know.
+    TORCH_CHECK(false, path_, ": ", firstLine(error));
   }
 
   Status save(const std::string& path, const std::map<std::string, std::string>& about) override {
@@ -67,9 +104,12 @@ class ScriptNetwork : public Network {
     if (!path.ends_with(".pt")) {
       return Error(Code::kInvalid, "a TorchScript module is written as .pt or .safetensors");
     }
-    torch::jit::Module copy = module_.deepcopy();
-    copy.eval();
-    return saveTorchScript(path, copy, about);
+    std::vector<at::Tensor> tensors;
+    for (std::size_t i = 0; i < parameters_->size(); ++i)
+      tensors.push_back((*parameters_)[i].value);
+    const MemoryOfTheirOwn apart(std::move(tensors));
+    module_.eval();
+    return saveTorchScript(path, module_, about);
   }
 
  private:
@@ -81,6 +121,7 @@ class ScriptNetwork : public Network {
     return input;
   }
 
+  const std::string path_;
   torch::jit::Module module_;
   std::vector<at::Tensor> buffers_;
 };
@@ -95,58 +136,17 @@ Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path) try 
                    fmt::format("{}: {} is not of 32-bit numbers", path, named.name));
     }
   }
-  return std::unique_ptr<Network>(std::make_unique<ScriptNetwork>(std::move(module)));
-} catch (const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return Error(Code::kInvalid, fmt::format("{}: not a TorchScript module: {}", path,
-                                           text.substr(0, text.find('\n'))));
-}
-
-Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape& data) {
-  const Model& model = train.model;
-  Result<std::unique_ptr<Network>> network(Error(Code::kInvalid, ""));
-  if (!model.file.empty() && !fileExists(model.file)) {
-    return Error(Code::kNotFound, "train.model.file: there is no " + model.file);
-  }
-  if (model.file.ends_with(".pt")) {
-    network = loadScriptNetwork(model.file);
-  } else {
-    NamedArrays weights;
-    auto architecture = [&]() -> Result<Architecture> {
-      if (model.file.empty()) return builtInModel(model, data);
-      auto keras = readKeras(model.file);
-      if (!keras) return std::move(keras).error();
-      auto made = fromKeras(*keras);
-      if (!made) return std::move(made).error().during(model.file);
-      made->input = data.sample;
-      const bool image = made->layers.front().type == LayerType::kConv2d;
-      if (image && made->input.size() == 2) made->input.push_back(1);
-      if (auto connected = connect(*made); !connected)
-        return std::move(connected).error().during(model.file);
-      if (data.classes > 0 && outputsOf(*made) != data.classes &&
-          !(data.classes == 2 && outputsOf(*made) == 1)) {
-        return Error(Code::kInvalid,
-                     fmt::format("{}: the model gives {} numbers, and the data has {} classes",
-                                 model.file, outputsOf(*made), data.classes));
-      }
-      weights = weightsFromKeras(*keras, *made);
-      return made;
-    }();
-    if (!architecture) return std::move(architecture).error();
-    network = makeLayerNetwork(std::move(*architecture), train.seed);
-    if (network && !weights.empty()) {
-      if (auto loaded = loadWeights((*network)->parameters(), weights); !loaded) {
-        return std::move(loaded).error().during(model.file);
-      }
+  for (const auto& named : module.named_buffers()) {
+    if (!isArrayType(named.value)) {
+      return Error(Code::kInvalid, fmt::format("{}: {} is of numbers that no checkpoint can hold",
+                                               path, named.name));
     }
   }
-  if (!network || model.weights.empty()) return network;
-  auto weights = readSafetensors(model.weights);
-  if (!weights) return std::move(weights).error().during("train.model.weights");
-  if (auto loaded = loadWeights((*network)->parameters(), weights->arrays); !loaded) {
-    return std::move(loaded).error().during("train.model.weights: " + model.weights);
-  }
-  return network;
+  return std::unique_ptr<Network>(std::make_unique<ScriptNetwork>(path, std::move(module)));
+} catch (const std::exception& error) {
+  // Not torch's own errors alone: its reader of archives and its parser have others.
+  return Error(Code::kInvalid,
+               fmt::format("{}: not a TorchScript module: {}", path, firstLine(error)));
 }
 
 }  // namespace dure

@@ -84,6 +84,7 @@ Status Synchronizer::atEnd() {
 
 Status Synchronizer::averageBuffers() {
   for (at::Tensor& buffer : network_.buffers()) {
+    if (!buffer.is_floating_point()) continue;
     // As double, which is never narrowed.
     at::Tensor numbers = buffer.detach().to(at::kDouble).contiguous();
     const std::span<double> span(numbers.data_ptr<double>(),

@@ -2,6 +2,8 @@
 #include <fmt/ranges.h>
 #include <torch/script.h>
 
+#include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "base/files.h"
@@ -9,6 +11,51 @@
 
 namespace dure {
 namespace {
+
+// What a module must not be called: the words of the language, and what a module has already.
+bool isTaken(const std::string& name) {
+  static const std::set<std::string> taken{
+      "False",    "None",     "True",    "and",      "as",         "assert",     "async",
+      "await",    "break",    "class",   "continue", "def",        "del",        "elif",
+      "else",     "except",   "finally", "for",      "from",       "global",     "if",
+      "import",   "in",       "is",      "lambda",   "nonlocal",   "not",        "or",
+      "pass",     "raise",    "return",  "try",      "while",      "with",       "yield",
+      "forward",  "training", "train",   "eval",     "parameters", "buffers",    "modules",
+      "children", "apply",    "to",      "type",     "float",      "half",       "double",
+      "copy",     "save",     "code",    "graph",    "zero_grad",  "state_dict", "print"};
+  return taken.count(name) > 0 || name.starts_with("__");
+}
+
+// Layers' names as TorchScript can write them: Keras allows "dense-1", and what not. Names that are
+// words already stay what they are.
+std::map<std::string, std::string> scriptNames(const Architecture& architecture) {
+  std::map<std::string, std::string> names;
+  std::set<std::string> used;
+  const auto word = [](const std::string& name) {
+    const auto fits = [](char c) {
+      return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    };
+    std::string made = name;
+    for (char& c : made) {
+      if (!fits(c)) c = '_';
+    }
+    if (made.empty() || (made[0] >= '0' && made[0] <= '9') || isTaken(made)) made = "layer_" + made;
+    return made;
+  };
+  // First those that need no change, so that nothing made up takes a name from them.
+  for (const Layer& layer : architecture.layers) {
+    if (word(layer.name) == layer.name) used.insert(names[layer.name] = layer.name);
+  }
+  for (const Layer& layer : architecture.layers) {
+    if (names.count(layer.name) > 0) continue;
+    const std::string base = word(layer.name);
+    std::string name = base;
+    for (int number = 1; !used.insert(name).second; ++number)
+      name = fmt::format("{}_{}", base, number);
+    names[layer.name] = name;
+  }
+  return names;
+}
 
 std::string activationCall(Activation activation) {
   switch (activation) {
@@ -32,10 +79,10 @@ std::string activationCall(Activation activation) {
   return "";
 }
 
-std::string call(const Layer& layer) {
+std::string call(const Layer& layer, const std::string& name) {
   const std::string kernel = fmt::format("[{}]", fmt::join(layer.kernel, ", "));
   const std::string stride = fmt::format("[{}]", fmt::join(layer.stride, ", "));
-  const std::string self = "self." + layer.name;
+  const std::string self = "self." + name;
   const std::string bias = layer.bias ? self + ".bias" : "None";
   switch (layer.type) {
     case LayerType::kConv2d:
@@ -69,7 +116,7 @@ std::string call(const Layer& layer) {
 }
 
 // One layer in lines of the body.
-std::string linesOf(const Layer& layer) {
+std::string linesOf(const Layer& layer, const std::string& name) {
   std::string lines;
   const auto line = [&](const std::string& text) { lines += "    " + text + "\n"; };
   if (layer.type == LayerType::kLstm) {
@@ -78,7 +125,7 @@ std::string linesOf(const Layer& layer) {
     line(fmt::format(
         "r = torch.lstm(x, [h, h], [self.{0}.weight_ih, self.{0}.weight_hh, self.{0}.bias, "
         "torch.zeros_like(self.{0}.bias)], True, 1, 0.0, False, False, True)",
-        layer.name));
+        name));
     line(layer.return_sequences ? "x = r[0]" : "x = r[1][0]");
     return lines;
   }
@@ -89,7 +136,7 @@ std::string linesOf(const Layer& layer) {
   } else if (!padding.empty()) {
     line(fmt::format("x = torch.constant_pad_nd(x, {}, float('-inf'))", padding));
   }
-  const std::string made = call(layer);
+  const std::string made = call(layer, name);
   if (made != "x") line("x = " + made);
   const std::string activation = activationCall(layer.activation);
   if (!activation.empty()) line("x = " + activation);
@@ -105,7 +152,8 @@ std::string toTorchScript(const Architecture& architecture) {
     source += fmt::format("    x = torch.permute(torch.reshape(x, [-1, {}]), [0, 3, 1, 2])\n",
                           fmt::join(shape, ", "));
   }
-  for (const Layer& layer : architecture.layers) source += linesOf(layer);
+  const auto names = scriptNames(architecture);
+  for (const Layer& layer : architecture.layers) source += linesOf(layer, names.at(layer.name));
   return source + "    return x\n";
 }
 
@@ -124,7 +172,8 @@ Status saveTorchScript(const std::string& path, const torch::jit::Module& module
 }
 
 Status saveLayers(const std::string& path, const Architecture& architecture,
-                  const Parameters& parameters, const std::map<std::string, std::string>& about) {
+                  const Parameters& parameters,
+                  const std::map<std::string, std::string>& about) try {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   if (!parent.empty()) {
     if (auto made = makeDirectories(parent); !made) return made;
@@ -137,9 +186,11 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
   }
   torch::jit::Module module("Model");
   std::map<std::string, torch::jit::Module> children;
-  for (const Parameter& parameter : parameters.all()) {
+  const auto names = scriptNames(architecture);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
     const std::size_t dot = parameter.name.rfind('.');
-    const std::string layer = parameter.name.substr(0, dot);
+    const std::string& layer = names.at(parameter.name.substr(0, dot));
     auto child = children.find(layer);
     if (child == children.end()) {
       child = children
@@ -147,14 +198,17 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
                                                      module._ivalue()->compilation_unit()))
                   .first;
     }
-    child->second.register_parameter(parameter.name.substr(dot + 1),
-                                     parameter.value.detach().clone(at::MemoryFormat::Contiguous),
-                                     false);
+    // Whoever goes on training it finds what is frozen still frozen.
+    at::Tensor value = parameter.value.detach().clone(at::MemoryFormat::Contiguous);
+    value.requires_grad_(parameter.value.requires_grad());
+    child->second.register_parameter(parameter.name.substr(dot + 1), value, false);
   }
   for (const auto& [name, child] : children) module.register_module(name, child);
   module.define(toTorchScript(architecture));
   module.eval();
   return saveTorchScript(path, module, about);
+} catch (const std::exception& error) {
+  return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
 }
 
 }  // namespace dure

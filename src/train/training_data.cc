@@ -9,11 +9,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "train/network.h"
+
 namespace dure {
 namespace {
 
 constexpr std::int64_t kUnknownWord = 2;  // by the convention of Keras' data sets
 constexpr std::int64_t kBlock = 4096;     // rows, when going through all of them
+// Beyond this a number is a quantity, or damage, unless the job says that there are as many words.
+constexpr std::int64_t kMostWords = std::int64_t{1} << 24;
 
 // Calls `use` with the numbers of `bytes` as what they are.
 template <typename Use>
@@ -51,24 +55,64 @@ std::int64_t elementsOf(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-// The model's name if it is built in; a file's input decides for itself, so there whole numbers in
-// a row are words.
-bool takesWords(const Train& train, const Split& split) {
-  if (!train.model.name.empty()) return train.model.name == "text" && !isFloat(split.sampleType());
-  return !isFloat(split.sampleType()) && split.sampleType() != DType::kU8 &&
-         split.sampleShape().size() == 1;
+// What is beyond 64 bits with a sign is beyond every vocabulary, too.
+template <typename Number>
+std::int64_t asWord(Number number) {
+  if constexpr (std::is_same_v<Number, std::uint64_t>) {
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    return static_cast<std::int64_t>(std::min(number, kMost));
+  } else {
+    return static_cast<std::int64_t>(number);
+  }
+}
+
+// The smallest and the largest word of some rows, with the first place of each.
+struct WordRange {
+  std::int64_t least = 0;
+  std::int64_t most = -1;
+  std::int64_t least_row = 0;
+  std::int64_t most_row = 0;
+};
+
+Result<WordRange> scanWords(const Split& split) {
+  WordRange range;
+  std::vector<std::byte> bytes;
+  const auto each = static_cast<std::size_t>(elementsOf(split.sampleShape()));
+  for (std::int64_t begin = 0; begin < split.size(); begin += kBlock) {
+    std::vector<std::int64_t> rows(
+        static_cast<std::size_t>(std::min(kBlock, split.size() - begin)));
+    std::iota(rows.begin(), rows.end(), begin);
+    bytes.resize(rows.size() * each * sizeOf(split.sampleType()));
+    if (auto read = split.readSamples(rows, bytes.data()); !read) return std::move(read).error();
+    withNumbers(split.sampleType(), bytes.data(), [&](const auto* number) {
+      for (std::size_t i = 0; i < rows.size() * each; ++i) {
+        const std::int64_t word = asWord(number[i]);
+        if (word < range.least) {
+          range.least = word;
+          range.least_row = rows[i / each];
+        } else if (word > range.most) {
+          range.most = word;
+          range.most_row = rows[i / each];
+        }
+      }
+    });
+  }
+  return range;
 }
 
 }  // namespace
 
 Result<TrainingData> TrainingData::open(const Train& train) {
   const Data& wanted = train.data;
+  const auto input = inputOf(train.model);
+  if (!input) return input.error();
   auto dataset = openDataset({.path = wanted.path,
                               .format = wanted.format,
                               .train = wanted.train,
                               .test = wanted.test,
                               .samples = wanted.samples,
-                              .labels = wanted.labels});
+                              .labels = wanted.labels,
+                              .classes = wanted.classes});
   if (!dataset) return std::move(dataset).error().during("train.data");
   TrainingData data;
   data.dataset_ = std::move(*dataset);
@@ -84,45 +128,52 @@ Result<TrainingData> TrainingData::open(const Train& train) {
     }
   }
   data.shape_.classes = data.dataset_.classes;
-  data.shape_.words = takesWords(train, split);
+  data.shape_.words = input->words && !isFloat(split.sampleType());
+  if (input->words && !data.shape_.words && !train.model.file.empty()) {
+    return Error(Code::kInvalid,
+                 fmt::format("train.data: {} takes numbers of words, and the samples are {}",
+                             train.model.file, dtypeName(split.sampleType())));
+  }
   const double scale = wanted.scale > 0                   ? wanted.scale
                        : split.sampleType() == DType::kU8 ? 1.0 / 255
                                                           : 1;
   data.factor_ = static_cast<float>(scale / wanted.std);
   data.offset_ = static_cast<float>(-wanted.mean / wanted.std);
   if (data.shape_.words) {
-    data.shape_.vocabulary = train.model.vocabulary;
-    if (data.shape_.vocabulary == 0) {
-      if (auto counted = data.countWords(); !counted) return std::move(counted).error();
+    data.shape_.vocabulary = input->vocabulary;
+    // Where the job itself gives a vocabulary, words beyond it are unknown, and no mistake.
+    if (train.model.vocabulary == 0) {
+      if (auto checked = data.checkWords(train.model); !checked) {
+        return std::move(checked).error().during("train.data");
+      }
     }
   }
   return data;
 }
 
-// The largest number of both splits, so that no word is without a vector.
-Status TrainingData::countWords() {
-  std::vector<std::byte> bytes;
+// Both splits: no word may be without a vector. Counts them unless the model says how many it
+// knows.
+Status TrainingData::checkWords(const Model& model) {
+  const bool known = shape_.vocabulary > 0;
+  const std::int64_t limit = known ? shape_.vocabulary : kMostWords;
   for (const Split* split : {dataset_.train.get(), dataset_.test.get()}) {
     if (split == nullptr) continue;
-    const auto each = static_cast<std::size_t>(elementsOf(split->sampleShape()));
-    for (std::int64_t begin = 0; begin < split->size(); begin += kBlock) {
-      std::vector<std::int64_t> rows(
-          static_cast<std::size_t>(std::min(kBlock, split->size() - begin)));
-      std::iota(rows.begin(), rows.end(), begin);
-      bytes.resize(rows.size() * each * sizeOf(split->sampleType()));
-      if (auto read = split->readSamples(rows, bytes.data()); !read) return read;
-      std::int64_t least = 0;
-      withNumbers(split->sampleType(), bytes.data(), [&](const auto* number) {
-        for (std::size_t i = 0; i < rows.size() * each; ++i) {
-          const auto word = static_cast<std::int64_t>(number[i]);
-          shape_.vocabulary = std::max(shape_.vocabulary, word + 1);
-          least = std::min(least, word);
-        }
-      });
-      if (least < 0) {
-        return Error(Code::kInvalid, fmt::format("train.data: a word has the number {}", least));
-      }
+    const auto range = scanWords(*split);
+    if (!range) return range.error();
+    if (range->least < 0) {
+      return Error(Code::kInvalid, fmt::format("{}: the word {} is negative; words are counted "
+                                               "from 0",
+                                               split->whereIs(range->least_row), range->least));
     }
+    if (range->most >= limit) {
+      return Error(
+          Code::kInvalid,
+          fmt::format("{}: the word {} is beyond the {} that {}; train.model.vocabulary says how "
+                      "many there are, and words beyond it count as unknown",
+                      split->whereIs(range->most_row), range->most, limit,
+                      known ? model.file + " knows" : "can be counted"));
+    }
+    if (!known) shape_.vocabulary = std::max(shape_.vocabulary, range->most + 1);
   }
   return {};
 }
@@ -142,10 +193,11 @@ Result<Batch> TrainingData::read(const Split& split, std::span<const std::int64_
   if (shape_.words) {
     batch.samples = at::empty(shape, at::kLong);
     auto* out = batch.samples.data_ptr<std::int64_t>();
+    const std::int64_t unknown = std::min(kUnknownWord, shape_.vocabulary - 1);
     withNumbers(split.sampleType(), bytes.data(), [&](const auto* number) {
       for (std::int64_t i = 0; i < count * each; ++i) {
-        const auto word = static_cast<std::int64_t>(number[i]);
-        out[i] = word >= 0 && word < shape_.vocabulary ? word : kUnknownWord;
+        const std::int64_t word = asWord(number[i]);
+        out[i] = word >= 0 && word < shape_.vocabulary ? word : unknown;
       }
     });
   } else {

@@ -23,7 +23,8 @@ struct Batch {
 // several threads at once.
 class TrainingData {
  public:
-  // `model` says whether whole numbers are words.
+  // The model says whether whole numbers are words: a built-in one by its name, a Keras file by its
+  // first layer, a TorchScript file by train.model.vocabulary.
   static Result<TrainingData> open(const Train& train);
 
   const DataShape& shape() const { return shape_; }
@@ -37,7 +38,7 @@ class TrainingData {
   std::map<std::string, std::string> about() const;
 
  private:
-  Status countWords();
+  Status checkWords(const Model& model);
 
   Dataset dataset_;
   DataShape shape_;

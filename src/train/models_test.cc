@@ -1,0 +1,253 @@
+// Models from files and into files.
+
+#include <gmock/gmock.h>
+#include <torch/script.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/files.h"
+#include "train/model_files.h"
+#include "train/network.h"
+#include "train/optimizer.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class ModelsTest : public testing::Test {
+ protected:
+  ~ModelsTest() override { static_cast<void>(removeTree(directory_)); }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+
+  // x·weightᵀ + bias, and a count of the batches that were seen. The weights do not learn.
+  std::string writeModule(
+      const std::string& forward =
+          "def forward(self, x):\n"
+          "    if self.training:\n"
+          "        self.seen.add_(1)\n"
+          "    return torch.addmm(self.bias, x, torch.t(self.weight))\n") const {
+    torch::manual_seed(1);
+    torch::jit::Module module("Own");
+    module.register_parameter("weight", at::randn({3, 4}), false);
+    module.register_parameter("bias", at::randn({3}).requires_grad_(true), false);
+    module.register_buffer("seen", at::zeros({}, at::kLong));
+    module.register_buffer("mean", at::zeros({3}));
+    module.register_attribute("training", c10::BoolType::get(), true);
+    module.define(forward);
+    module.save(path("net.pt"));
+    return path("net.pt");
+  }
+
+  std::string writeKerasModel(const json& layers) const {
+    std::ofstream(path("net.json"))
+        << json{{"class_name", "Sequential"}, {"config", {{"layers", layers}}}};
+    return path("net.json");
+  }
+
+  static Train trainOf(const std::string& file) {
+    Train train;
+    train.model.file = file;
+    return train;
+  }
+
+ private:
+  static std::string make() {
+    std::string name = testing::TempDir() + "dure-models-XXXXXX";
+    return mkdtemp(name.data());
+  }
+  const std::string directory_ = make();
+};
+
+json layer(const std::string& type, json config) {
+  if (!config.contains("name")) config["name"] = "it";
+  return {{"class_name", type}, {"config", std::move(config)}};
+}
+
+// One step of plain SGD towards outputs of 0, with a weight decay that pulls at everything.
+void step(Network& network, const at::Tensor& input) {
+  const StepRandom random{};
+  network.beginStep(false);
+  network.forward(input, &random).square().sum().backward();
+  Optimizer settings{.name = "sgd", .weight_decay = 0.1};
+  FlatOptimizer optimizer(settings, network.parameters().values().numel());
+  optimizer.step(network.parameters().values(), network.parameters().grads(), 0.01);
+}
+
+at::Tensor valueOf(Network& network, const std::string& name) {
+  for (std::size_t i = 0; i < network.parameters().size(); ++i) {
+    if (network.parameters()[i].name == name) return network.parameters()[i].value.detach().clone();
+  }
+  ADD_FAILURE() << "there is no " << name;
+  return {};
+}
+
+TEST_F(ModelsTest, AModuleIsWrittenWithAllOfItsWeights) {
+  auto network = loadScriptNetwork(writeModule());
+  ASSERT_TRUE(network) << network.error().message();
+  const at::Tensor input = at::randn({5, 4});
+  step(**network, input);
+  const at::Tensor expected = (*network)->forward(input, nullptr).detach().clone();
+  const auto saved = (*network)->save(path("out.pt"), {});
+  ASSERT_TRUE(saved) << saved.error().message();
+  torch::jit::Module read = torch::jit::load(path("out.pt"));
+  EXPECT_TRUE(at::equal(read.forward({input}).toTensor(), expected));
+  EXPECT_EQ(read.attr("weight").toTensor().storage().nbytes(), 12 * sizeof(float));
+  EXPECT_FALSE(read.is_training());
+  // And goes on learning where it was: its weights lie in the flat buffer again.
+  step(**network, input);
+  EXPECT_FALSE(at::equal((*network)->forward(input, nullptr), expected));
+  for (const Parameter& parameter : (*network)->parameters().all()) {
+    EXPECT_EQ(parameter.value.data_ptr<float>(),
+              (*network)->parameters().values().data_ptr<float>() + parameter.offset);
+  }
+}
+
+TEST_F(ModelsTest, WhatAModuleHasFrozenStaysAsItIs) {
+  auto network = loadScriptNetwork(writeModule());
+  ASSERT_TRUE(network);
+  EXPECT_EQ((*network)->parameters().count(), 3);
+  const at::Tensor weight = valueOf(**network, "weight");
+  const at::Tensor bias = valueOf(**network, "bias");
+  step(**network, at::randn({5, 4}));
+  EXPECT_TRUE(at::equal(valueOf(**network, "weight"), weight));
+  EXPECT_FALSE(at::equal(valueOf(**network, "bias"), bias));
+  ASSERT_TRUE((*network)->save(path("out.safetensors"), {}));
+  EXPECT_NE(readSafetensors(path("out.safetensors"))->find("weight"), nullptr);
+}
+
+TEST_F(ModelsTest, WholeNumbersOfAModuleArePartOfItsState) {
+  auto network = loadScriptNetwork(writeModule());
+  ASSERT_TRUE(network);
+  step(**network, at::randn({5, 4}));
+  const auto buffers = (*network)->buffers();
+  ASSERT_EQ(buffers.size(), 2u);
+  EXPECT_EQ(buffers[0].scalar_type(), at::kLong);
+  EXPECT_EQ(buffers[0].item<std::int64_t>(), 1);
+}
+
+TEST_F(ModelsTest, ModulesThatDoNotFitTheDataAreRefusedInASentence) {
+  const auto why = [&](const std::string& file, const DataShape& data) {
+    const auto network = makeNetwork(trainOf(file), data);
+    if (network) return std::string("made");
+    EXPECT_EQ(network.error().code(), Code::kInvalid);
+    return network.error().message();
+  };
+  const std::string file = writeModule();
+  EXPECT_EQ(why(file, {.sample = {4}, .classes = 3}), "made");
+  EXPECT_THAT(why(file, {.sample = {4}, .classes = 10}),
+              HasSubstr("net.pt gives 3 numbers for a sample, and this data needs 10, one for each "
+                        "class"));
+  EXPECT_THAT(why(file, {.sample = {4}}), HasSubstr("needs 1, since the labels are numbers"));
+  EXPECT_THAT(why(file, {.sample = {5}, .classes = 3}),
+              HasSubstr("net.pt does not take samples of numbers of shape [5]"));
+  EXPECT_THAT(why(writeModule("def forward(self, x):\n    return x.sum()\n"), {.sample = {4}}),
+              HasSubstr("gives a result of shape [] for 2 samples"));
+  EXPECT_THAT(why(writeModule("def forward(self, x):\n"
+                              "    if x.size(0) > 0:\n"
+                              "        raise Exception('too hot')\n"
+                              "    return x\n"),
+                  {.sample = {4}}),
+              HasSubstr("net.pt does not take samples"));
+  const std::string keras = writeKerasModel({layer("Dense", {{"units", 4}})});
+  EXPECT_EQ(why(keras, {.sample = {4}, .classes = 4}), "made");
+  EXPECT_THAT(why(keras, {.sample = {4}}), HasSubstr("net.json gives 4 numbers for a sample"));
+  std::ofstream(path("net.pt")) << "PK\x03\x04 this is no module";
+  EXPECT_THAT(why(path("net.pt"), {.sample = {4}}), HasSubstr("not a TorchScript module"));
+}
+
+TEST_F(ModelsTest, LayersOfAnyNameAreWrittenAsTorchScript) {
+  const std::vector<std::string> names{"dense-1", "dense_1", "1st", "lambda",
+                                       "forward", "a.b",     "ß"};
+  json layers = json::array();
+  for (const std::string& name : names)
+    layers.push_back(layer("Dense", {{"name", name}, {"units", 3}, {"activation", "tanh"}}));
+  auto network = makeNetwork(trainOf(writeKerasModel(layers)), {.sample = {4}, .classes = 3});
+  ASSERT_TRUE(network) << network.error().message();
+  const auto saved = (*network)->save(path("out.pt"), {});
+  ASSERT_TRUE(saved) << saved.error().message();
+  torch::jit::Module read = torch::jit::load(path("out.pt"));
+  const at::Tensor input = at::randn({5, 4});
+  EXPECT_TRUE(at::allclose(read.forward({input}).toTensor(), (*network)->forward(input, nullptr)));
+  EXPECT_TRUE(read.hasattr("dense_1"));
+  // Which can be trained on.
+  auto again = makeNetwork(trainOf(path("out.pt")), {.sample = {4}, .classes = 3});
+  EXPECT_TRUE(again) << again.error().message();
+}
+
+TEST_F(ModelsTest, LayersThatAreNotTrainableStayAsTheyAre) {
+  for (const char* type : {"Dense", "LSTM", "Conv2D"}) {
+    json frozen = {{"name", "f"}, {"units", 3}, {"filters", 3}, {"kernel_size", 2}};
+    frozen["trainable"] = false;
+    json layers = json::array({layer("Dense", {{"name", "before"}, {"units", 4}})});
+    std::vector<std::int64_t> sample{4};
+    if (type != std::string("Dense")) layers = json::array();
+    if (type == std::string("LSTM")) sample = {2, 3};
+    if (type == std::string("Conv2D")) sample = {5, 4, 2};
+    layers.push_back(layer(type, frozen));
+    layers.push_back(layer("Flatten", {{"name", "flat"}}));
+    layers.push_back(layer("Dense", {{"name", "last"}, {"units", 2}}));
+    auto network = makeNetwork(trainOf(writeKerasModel(layers)), {.sample = sample, .classes = 2});
+    ASSERT_TRUE(network) << network.error().message();
+    const char* const name = type == std::string("LSTM") ? "f.weight_ih" : "f.weight";
+    const at::Tensor before = valueOf(**network, name);
+    const at::Tensor last = valueOf(**network, "last.weight");
+    std::vector<std::int64_t> shape{5};
+    shape.insert(shape.end(), sample.begin(), sample.end());
+    step(**network, at::randn(shape));
+    EXPECT_TRUE(at::equal(valueOf(**network, name), before)) << type;
+    EXPECT_FALSE(at::equal(valueOf(**network, "last.weight"), last)) << type;
+    ASSERT_TRUE((*network)->save(path("out.h5"), {}));
+    const auto read = readKeras(path("out.h5"));
+    ASSERT_TRUE(read) << read.error().message();
+    for (const KerasLayer& each : read->layers) {
+      if (each.name == "f") {
+        EXPECT_EQ(each.config["trainable"], false);
+        EXPECT_FALSE(each.weights.empty());
+      }
+    }
+  }
+  const auto all =
+      makeNetwork(trainOf(writeKerasModel({layer("Dense", {{"units", 2}, {"trainable", false}})})),
+                  {.sample = {4}, .classes = 2});
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().message(), HasSubstr("nothing to learn"));
+}
+
+TEST_F(ModelsTest, OptionsOfLayersThatAreNotThereAreRefusedByName) {
+  const auto why = [](const std::string& type, json config) {
+    config["units"] = config["filters"] = config["output_dim"] = config["input_dim"] = 3;
+    const KerasModel model{.layers = {{.type = type, .name = "it", .config = std::move(config)}}};
+    const auto made = fromKeras(model);
+    return made ? std::string("made") : made.error().message();
+  };
+  const json l2 = {{"class_name", "L2"}, {"config", {{"l2", 0.01}}}};
+  EXPECT_EQ(why("Dense", {{"kernel_regularizer", nullptr}, {"activation", "relu"}}), "made");
+  EXPECT_EQ(why("LSTM", {{"dropout", 0.0}, {"stateful", false}, {"unroll", true}}), "made");
+  EXPECT_EQ(why("Conv2D", {{"dilation_rate", {1, 1}}, {"groups", 1}, {"kernel_size", 3}}), "made");
+  EXPECT_THAT(why("Dense", {{"kernel_regularizer", l2}}),
+              HasSubstr("the layer it: kernel_regularizer must be null, not L2"));
+  EXPECT_THAT(why("Dense", {{"activity_regularizer", l2}}), HasSubstr("activity_regularizer"));
+  EXPECT_THAT(why("Embedding", {{"embeddings_constraint", l2}}),
+              HasSubstr("embeddings_constraint"));
+  EXPECT_THAT(why("Dense", {{"activation", {{"class_name", "LeakyReLU"}, {"config", {}}}}}),
+              HasSubstr("the activation LeakyReLU is not among those"));
+  for (const char* option : {"return_state", "stateful", "go_backwards", "time_major"})
+    EXPECT_THAT(why("LSTM", {{option, true}}), HasSubstr(std::string(option) + " must be false"));
+  for (const char* option : {"dropout", "recurrent_dropout"})
+    EXPECT_THAT(why("LSTM", {{option, 0.2}}),
+                HasSubstr(std::string(option) + " must be 0, not 0.2"));
+  EXPECT_THAT(why("LSTM", {{"activation", "relu"}}), HasSubstr("must be tanh"));
+  EXPECT_THAT(why("Embedding", {{"mask_zero", true}}), HasSubstr("mask_zero must be false"));
+  EXPECT_THAT(why("Conv2D", {{"dilation_rate", {2, 2}}}), HasSubstr("dilation_rate must be 1"));
+  EXPECT_THAT(why("Conv2D", {{"padding", "causal"}}), HasSubstr("padding must be valid or same"));
+  EXPECT_THAT(why("GlobalAveragePooling2D", {{"keepdims", true}}), HasSubstr("keepdims"));
+  EXPECT_THAT(why("Dense", {{"dtype", "mixed_float16"}}), HasSubstr("dtype must be float32"));
+  EXPECT_THAT(why("Dense", {{"kernel_initializer", "he_normal"}}),
+              HasSubstr("kernel_initializer must be"));
+}
+
+}  // namespace
+}  // namespace dure
