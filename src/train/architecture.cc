@@ -4,7 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <map>
-#include <numeric>
+
+#include "train/shape.h"
 
 namespace dure {
 namespace {
@@ -42,10 +43,6 @@ std::string baseName(LayerType type) {
       return "activation";
   }
   return "layer";
-}
-
-std::int64_t elementsOf(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 // How many windows fit into `size`.

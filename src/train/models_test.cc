@@ -146,12 +146,11 @@ TEST_F(ModelsTest, ModulesThatDoNotFitTheDataAreRefusedInASentence) {
   EXPECT_THAT(why(writeModule("def forward(self, x):\n    return x.sum()\n"), {.sample = {4}}),
               HasSubstr("gives a result of shape [] for 2 samples"));
   EXPECT_THAT(why(writeModule("def forward(self, x):\n"
-                              "    if x.size(0) > 0:\n"
-                              "        raise Exception('too hot')\n"
+                              "    assert x.size(0) == 0, 'too hot'\n"
                               "    return x\n"),
                   {.sample = {4}}),
               HasSubstr("net.pt does not take samples"));
-  const std::string keras = writeKerasModel({layer("Dense", {{"units", 4}})});
+  const std::string keras = writeKerasModel(json::array({layer("Dense", {{"units", 4}})}));
   EXPECT_EQ(why(keras, {.sample = {4}, .classes = 4}), "made");
   EXPECT_THAT(why(keras, {.sample = {4}}), HasSubstr("net.json gives 4 numbers for a sample"));
   std::ofstream(path("net.pt")) << "PK\x03\x04 this is no module";
@@ -178,40 +177,41 @@ TEST_F(ModelsTest, LayersOfAnyNameAreWrittenAsTorchScript) {
 }
 
 TEST_F(ModelsTest, LayersThatAreNotTrainableStayAsTheyAre) {
-  for (const char* type : {"Dense", "LSTM", "Conv2D"}) {
-    json frozen = {{"name", "f"}, {"units", 3}, {"filters", 3}, {"kernel_size", 2}};
-    frozen["trainable"] = false;
-    json layers = json::array({layer("Dense", {{"name", "before"}, {"units", 4}})});
-    std::vector<std::int64_t> sample{4};
-    if (type != std::string("Dense")) layers = json::array();
-    if (type == std::string("LSTM")) sample = {2, 3};
-    if (type == std::string("Conv2D")) sample = {5, 4, 2};
-    layers.push_back(layer(type, frozen));
+  struct Case {
+    std::string type;
+    std::string weight;
+    at::Tensor input;
+  };
+  for (const Case& c : {Case{"Dense", "f.weight", at::randn({5, 4})},
+                        Case{"LSTM", "f.weight_ih", at::randn({5, 2, 3})},
+                        Case{"Conv2D", "f.weight", at::randn({5, 5, 4, 2})}}) {
+    json layers = json::array();
+    if (c.type == "Dense") layers.push_back(layer("Dense", {{"name", "before"}, {"units", 4}}));
+    layers.push_back(layer(
+        c.type,
+        {{"name", "f"}, {"units", 3}, {"filters", 3}, {"kernel_size", 2}, {"trainable", false}}));
     layers.push_back(layer("Flatten", {{"name", "flat"}}));
     layers.push_back(layer("Dense", {{"name", "last"}, {"units", 2}}));
-    auto network = makeNetwork(trainOf(writeKerasModel(layers)), {.sample = sample, .classes = 2});
+    const DataShape data{.sample = c.input[0].sizes().vec(), .classes = 2};
+    auto network = makeNetwork(trainOf(writeKerasModel(layers)), data);
     ASSERT_TRUE(network) << network.error().message();
-    const char* const name = type == std::string("LSTM") ? "f.weight_ih" : "f.weight";
-    const at::Tensor before = valueOf(**network, name);
+    const at::Tensor before = valueOf(**network, c.weight);
     const at::Tensor last = valueOf(**network, "last.weight");
-    std::vector<std::int64_t> shape{5};
-    shape.insert(shape.end(), sample.begin(), sample.end());
-    step(**network, at::randn(shape));
-    EXPECT_TRUE(at::equal(valueOf(**network, name), before)) << type;
-    EXPECT_FALSE(at::equal(valueOf(**network, "last.weight"), last)) << type;
+    step(**network, c.input);
+    EXPECT_TRUE(at::equal(valueOf(**network, c.weight), before)) << c.type;
+    EXPECT_FALSE(at::equal(valueOf(**network, "last.weight"), last)) << c.type;
     ASSERT_TRUE((*network)->save(path("out.h5"), {}));
     const auto read = readKeras(path("out.h5"));
     ASSERT_TRUE(read) << read.error().message();
-    for (const KerasLayer& each : read->layers) {
-      if (each.name == "f") {
-        EXPECT_EQ(each.config["trainable"], false);
-        EXPECT_FALSE(each.weights.empty());
-      }
-    }
+    const auto frozen = std::find_if(read->layers.begin(), read->layers.end(),
+                                     [](const KerasLayer& each) { return each.name == "f"; });
+    ASSERT_NE(frozen, read->layers.end());
+    EXPECT_EQ(frozen->config["trainable"], false);
+    EXPECT_FALSE(frozen->weights.empty());
   }
-  const auto all =
-      makeNetwork(trainOf(writeKerasModel({layer("Dense", {{"units", 2}, {"trainable", false}})})),
-                  {.sample = {4}, .classes = 2});
+  const auto all = makeNetwork(
+      trainOf(writeKerasModel(json::array({layer("Dense", {{"units", 2}, {"trainable", false}})}))),
+      {.sample = {4}, .classes = 2});
   ASSERT_FALSE(all);
   EXPECT_THAT(all.error().message(), HasSubstr("nothing to learn"));
 }

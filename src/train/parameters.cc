@@ -7,16 +7,12 @@
 #include <cstring>
 #include <map>
 
+#include "train/shape.h"
+
 namespace dure {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;  // numbers, 64 bytes
-
-std::int64_t elementsOf(const std::vector<std::int64_t>& shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : shape) count *= size;
-  return count;
-}
 
 at::Tensor viewOf(const at::Tensor& flat, std::int64_t offset, const Parameters::Spec& spec) {
   const at::Tensor part = flat.narrow(0, offset, elementsOf(spec.shape));

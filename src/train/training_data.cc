@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/network.h"
+#include "train/shape.h"
 
 namespace dure {
 namespace {
@@ -49,10 +50,6 @@ void withNumbers(DType type, const std::byte* bytes, Use use) {
     case DType::kF64:
       return use(reinterpret_cast<const double*>(bytes));
   }
-}
-
-std::int64_t elementsOf(const std::vector<std::int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 // What is beyond 64 bits with a sign is beyond every vocabulary, too.
@@ -166,12 +163,15 @@ Status TrainingData::checkWords(const Model& model) {
                                                split->whereIs(range->least_row), range->least));
     }
     if (range->most >= limit) {
-      return Error(
-          Code::kInvalid,
-          fmt::format("{}: the word {} is beyond the {} that {}; train.model.vocabulary says how "
-                      "many there are, and words beyond it count as unknown",
-                      split->whereIs(range->most_row), range->most, limit,
-                      known ? model.file + " knows" : "can be counted"));
+      const std::string place = split->whereIs(range->most_row);
+      return Error(Code::kInvalid,
+                   known
+                       ? fmt::format("{}: the word {} is beyond the {} that {} knows; "
+                                     "train.model.vocabulary: {} would take such words for unknown",
+                                     place, range->most, limit, model.file, limit)
+                       : fmt::format("{}: the word {} is beyond the {} that can be counted; "
+                                     "train.model.vocabulary says how many there are",
+                                     place, range->most, limit));
     }
     if (!known) shape_.vocabulary = std::max(shape_.vocabulary, range->most + 1);
   }
