@@ -17,12 +17,12 @@ Error unreachable(const std::exception& exception) {
 
 class GlooPending : public Transport::Pending {
  public:
-  explicit GlooPending(std::vector<c10::intrusive_ptr<c10d::Work>> works)
-      : works_(std::move(works)) {}
+  GlooPending(std::vector<c10::intrusive_ptr<c10d::Work>> works, Duration timeout)
+      : works_(std::move(works)), timeout_(timeout) {}
 
   Status wait() override {
     try {
-      for (const auto& work : works_) work->wait();
+      for (const auto& work : works_) work->wait(timeout_);
     } catch (const std::exception& exception) {
       return unreachable(exception);
     }
@@ -31,12 +31,14 @@ class GlooPending : public Transport::Pending {
 
  private:
   std::vector<c10::intrusive_ptr<c10d::Work>> works_;
+  const Duration timeout_;
 };
 
 class GlooTransport : public Transport {
  public:
-  explicit GlooTransport(c10::intrusive_ptr<ProcessGroupGloo> group)
+  GlooTransport(c10::intrusive_ptr<ProcessGroupGloo> group, Duration timeout)
       : group_(std::move(group)),
+        timeout_(timeout),
         sent_(static_cast<std::size_t>(group_->getSize())),
         received_(static_cast<std::size_t>(group_->getSize())) {}
 
@@ -59,7 +61,7 @@ class GlooTransport : public Transport {
     } catch (const std::exception& exception) {
       return unreachable(exception);
     }
-    return std::unique_ptr<Pending>(new GlooPending(std::move(works)));
+    return std::unique_ptr<Pending>(new GlooPending(std::move(works), timeout_));
   }
 
  private:
@@ -69,6 +71,7 @@ class GlooTransport : public Transport {
   static constexpr int kLastTag = 1 << 30;
 
   const c10::intrusive_ptr<ProcessGroupGloo> group_;
+  const Duration timeout_;
   std::vector<int> sent_;  // per peer: the number of the last message
   std::vector<int> received_;
 };
@@ -77,14 +80,15 @@ class GlooTransport : public Transport {
 
 Result<std::unique_ptr<Transport>> connectGloo(const c10::intrusive_ptr<c10d::Store>& store,
                                                int index, int hosts, const std::string& address,
-                                               Duration timeout) {
+                                               const GlooTimeouts& timeouts) {
   try {
-    auto options = ProcessGroupGloo::Options::create(timeout);
+    auto options = ProcessGroupGloo::Options::create(timeouts.connect);
     options->devices.push_back(address.empty()
                                    ? ProcessGroupGloo::createDefaultDevice()
                                    : ProcessGroupGloo::createDeviceForHostname(address));
     return std::unique_ptr<Transport>(new GlooTransport(
-        c10::make_intrusive<ProcessGroupGloo>(store, index, hosts, std::move(options))));
+        c10::make_intrusive<ProcessGroupGloo>(store, index, hosts, std::move(options)),
+        timeouts.message));
   } catch (const std::exception& exception) {
     return unreachable(exception);
   }

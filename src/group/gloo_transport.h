@@ -10,10 +10,15 @@
 
 namespace dure {
 
+struct GlooTimeouts {
+  Duration connect;
+  Duration message;  // from asking for it until it has come
+};
+
 // Leaders that reach each other through Gloo. `address` is this host's, as the others can reach it;
 // empty: Gloo's own choice. Waits until all have come; Unavailable if they do not.
 Result<std::unique_ptr<Transport>> connectGloo(const c10::intrusive_ptr<c10d::Store>& store,
                                                int index, int hosts, const std::string& address,
-                                               Duration timeout);
+                                               const GlooTimeouts& timeouts);
 
 }  // namespace dure

@@ -105,7 +105,8 @@ Result<std::unique_ptr<Group>> joinGroup(const GroupOptions& options) {
                  .size = options.size,
                  .address = options.address,
                  .wire = options.wire,
-                 .timeout = options.timeout};
+                 .timeout = options.timeout,
+                 .wait = options.wait};
   if (options.size > 1) {
     auto store = options.rank == 0 ? hostStore(options) : findStore(options, deadline);
     if (!store) return std::move(store).error().during("join the group");

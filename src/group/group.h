@@ -26,7 +26,8 @@ struct GroupOptions {
   // attempt is never joined.
   std::string key;
   Wire wire = Wire::kFloat32;
-  Duration timeout{300'000};  // of the joining, and of every later wait
+  Duration timeout{300'000};  // of the joining
+  Duration wait{0};           // of every later wait; 0: the same
 };
 
 // What the group has cost this process so far.

@@ -96,6 +96,10 @@ std::string leaderAddress(const Places& places, const Table& table) {
   return mine;
 }
 
+Duration laterWait(const StoreJoin& join) {
+  return join.wait.count() > 0 ? join.wait : join.timeout;
+}
+
 // Gloo, unless the environment asks for NCCL.
 Result<std::unique_ptr<Transport>> connectLeaders(const StoreJoin& join, const Places& places,
                                                   const Table& table) {
@@ -104,9 +108,10 @@ Result<std::unique_ptr<Transport>> connectLeaders(const StoreJoin& join, const P
   const int hosts = static_cast<int>(places.hosts.size());
   const char* wanted = std::getenv("DURE_TRANSPORT");
   if (wanted && std::string_view(wanted) == "nccl") {
-    return connectNccl(store, here, hosts, join.timeout);
+    return connectNccl(store, here, hosts, laterWait(join));
   }
-  return connectGloo(store, here, hosts, leaderAddress(places, table), join.timeout);
+  return connectGloo(store, here, hosts, leaderAddress(places, table),
+                     {.connect = join.timeout, .message = laterWait(join)});
 }
 
 }  // namespace
@@ -143,10 +148,11 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
     places = placesOf(join.rank, host_of_rank);
   }
   const auto& ranks = places.hosts[static_cast<std::size_t>(places.hostOf(join.rank))];
+  // All members have just been heard of through the store, so that their meeting is no long wait.
   auto host = HostGroup::join({.key = fmt::format("{}/{}", table.token, ranks[0]),
                                .member = places.memberOf(join.rank),
                                .ranks = ranks,
-                               .timeout = join.timeout});
+                               .timeout = laterWait(join)});
   if (!host) return std::move(host).error();
   std::unique_ptr<Leaders> leaders;
   if (places.hosts.size() > 1 && ranks[0] == join.rank) {

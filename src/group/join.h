@@ -16,7 +16,8 @@ struct StoreJoin {
   std::string address;  // where rank 0 can be reached; empty: not known
   std::string host;     // what tells this host from others; empty: hostIdentity()
   Wire wire = Wire::kFloat32;
-  Duration timeout{300'000};
+  Duration timeout{300'000};  // of the joining
+  Duration wait{0};           // of every later wait; 0: the same
 };
 
 // Finds out through the store who shares a host, and waits until all members have come. The store

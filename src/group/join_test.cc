@@ -90,6 +90,36 @@ TEST(Join, WhoDoesNotComeIsNamed) {
                                           std::to_string(port) + " within 0.3 s");
 }
 
+// Once all have come, one may take longer than the joining was given.
+TEST(Join, LaterWaitsHaveATimeOfTheirOwn) {
+  for (const std::string hosts : {"aa", "ab"}) {
+    const std::uint16_t port = freePort();
+    std::vector<pid_t> processes;
+    for (int rank = 0; rank < 2; ++rank) {
+      processes.push_back(forkProcess([&] {
+        c10d::TCPStoreOptions options;
+        options.port = port;
+        options.isServer = rank == 0;
+        options.waitWorkers = false;
+        auto group =
+            joinThroughStore({.store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options),
+                              .rank = rank,
+                              .size = 2,
+                              .address = "127.0.0.1",
+                              .host = hosts.substr(static_cast<std::size_t>(rank), 1),
+                              .timeout = Duration(2'000),
+                              .wait = Duration(20'000)});
+        if (!group) return 1;
+        if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2'500));
+        std::vector<float> data(1'000, 1.0F);
+        return (*group)->sum(data, 0) && data[0] == 2.0F ? 0 : 2;
+      }));
+    }
+    for (const pid_t pid : processes)
+      EXPECT_EQ(describeExit(waitForProcess(pid)), "exited with 0") << hosts;
+  }
+}
+
 TEST(Join, WhatIsLeftOfAnotherRunIsNotJoined) {
   c10d::TCPStoreOptions options;
   options.port = 0;
