@@ -29,9 +29,21 @@ Result<Batch> BatchLoader::take() {
   return batch;
 }
 
+// Nothing when there are no more. What is thrown, by torch for example, would end the process in
+// this thread.
+std::optional<Result<Batch>> BatchLoader::readNext() const try {
+  const auto rows = next_();
+  if (!rows) return std::nullopt;
+  return data_.read(split_, *rows);
+} catch (const std::bad_alloc&) {
+  return Error(Code::kUnavailable, "there is not enough memory for a batch");
+} catch (const std::exception& exception) {
+  return Error(Code::kInvalid, std::string("read a batch: ") + exception.what());
+}
+
 void BatchLoader::run(const std::stop_token& stop) {
-  while (auto rows = next_()) {
-    Result<Batch> batch = data_.read(split_, *rows);
+  while (auto read = readNext()) {
+    Result<Batch>& batch = *read;
     const bool failed = !batch;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [&] { return ready_.size() < kAhead; });

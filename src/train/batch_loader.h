@@ -29,6 +29,7 @@ class BatchLoader {
 
  private:
   void run(const std::stop_token& stop);
+  std::optional<Result<Batch>> readNext() const;
 
   const TrainingData& data_;
   const Split& split_;

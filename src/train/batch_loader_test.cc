@@ -70,5 +70,20 @@ TEST_F(BatchLoaderTest, ARowThatIsNotThereIsAnError) {
   EXPECT_FALSE(loader.take());
 }
 
+TEST_F(BatchLoaderTest, WhatIsThrownIsAnErrorAndNotTheEnd) {
+  BatchLoader torn(*data_, split(), []() -> std::optional<std::vector<std::int64_t>> {
+    throw std::runtime_error("torn");
+  });
+  const auto batch = torn.take();
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().code(), Code::kInvalid);
+  EXPECT_EQ(batch.error().message(), "read a batch: torn");
+  BatchLoader full(*data_, split(),
+                   []() -> std::optional<std::vector<std::int64_t>> { throw std::bad_alloc(); });
+  const auto none = full.take();
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code(), Code::kUnavailable);
+}
+
 }  // namespace
 }  // namespace dure
