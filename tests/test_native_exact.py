@@ -1,4 +1,6 @@
 """Native training computes what it should: the same on any number of workers, and as PyTorch does."""
+import json
+
 import numpy
 
 import harness
@@ -65,6 +67,19 @@ OPTIMIZERS = {
 }
 
 
+RAISES = """
+import torch
+class Raises(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(144, 4)
+    def forward(self, x):
+        assert x.size(0) < 2, 'such images are not for me'
+        return self.dense(x.flatten(1))
+torch.jit.script(Raises()).save('raises.pt')
+"""
+
+
 class ExactTest(harness.Case):
     def train(self, workers, model, batch, output, more=""):
         self.write("job.yaml", JOB.format(workers=workers, model=model, batch=batch, more=more,
@@ -85,6 +100,35 @@ class ExactTest(harness.Case):
                 difference = largest_difference(alone, together)
                 harness.report(f"{model}, {workers} workers: {difference:.1e} from one")
                 self.assertLess(difference, 1e-5, f"{model}, {workers} workers")
+
+    def test_accuracy_is_exact_however_many_workers_test(self):
+        # 61 is no multiple of anything; the weights stay what they were drawn as.
+        data = write_images(self.dir / "data.npz", rows=40, test=61, size=12)
+        images = data["x_test"].reshape(61, -1).astype(numpy.float64) / 255
+        for number, workers in enumerate((1, 2, 4), start=1):
+            weights = self.train(workers, "{name: mlp, hidden: [16]}", 8 // workers, "drawn.safetensors",
+                                 "optimizer: {name: sgd, lr: 1.0e-30}")
+            hidden = numpy.maximum(images @ weights["dense.weight"].T + weights["dense.bias"], 0)
+            scores = hidden @ weights["dense_1.weight"].T + weights["dense_1.bias"]
+            right = int((scores.argmax(axis=1) == data["y_test"]).sum())
+            shares = numpy.exp(scores) / numpy.exp(scores).sum(axis=1, keepdims=True)
+            loss = -numpy.log(shares[numpy.arange(61), data["y_test"]]).mean()
+            lines = (self.run_dir(f"exact.{number}") / "metrics.jsonl").read_text().splitlines()
+            summary = next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
+            self.assertEqual(summary["accuracy"], right / 61, f"{workers} workers")
+            self.assertAlmostEqual(summary["loss"], loss, 5, f"{workers} workers")
+
+    def test_a_module_that_raises_is_one_sentence(self):
+        write_images(self.dir / "data.npz", rows=64, size=12)
+        self.write("module.py", RAISES)
+        harness.run_text([harness.PYTHON, "module.py"], cwd=self.dir)
+        self.write("job.yaml", JOB.format(workers=2, model="{file: raises.pt}", batch=8, more="",
+                                          output="none.pt"))
+        done = self.dure("run", "job.yaml", timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("such images are not for me", done.out + done.err)
+        self.assertNotIn("SIGABRT", done.out + done.err)
+        self.assertNotIn("restart", done.out + done.err, "trying again would not help")
 
     def test_the_same_seed_and_workers_give_the_same_bits(self):
         write_images(self.dir / "data.npz", rows=250, size=12)

@@ -88,6 +88,18 @@ class HostsTest(TwoHosts, harness.Case):
             again, _ = self.train(more=f"wire: {wire}", model="linear")
             self.assertEqual(largest_difference(narrow, again), 0, f"{wire}: not the same bits again")
 
+    def test_narrow_wires_do_not_round_what_is_reported(self):
+        # The weights stay what they were drawn as, so that every wire has the same loss to report.
+        reported = []
+        for wire in ("float32", "bf16"):
+            self.train(more=f"wire: {wire}\n  schedule: {{warmup: 1000000000}}", steps=7)
+            described = self.json("describe", "hosts")
+            lines = (self.run_dir(described["id"]) / "metrics.jsonl").read_text().splitlines()
+            reported.append(next((line["train_loss"], line["train_accuracy"]) for line in map(json.loads, lines)
+                                 if "train_loss" in line))
+        self.assertEqual(reported[0][1], reported[1][1])
+        self.assertAlmostEqual(reported[0][0], reported[1][0], 5)
+
     def test_workers_that_meet_seldom_send_little(self):
         _, usual = self.train()
         models = {}

@@ -1,6 +1,9 @@
 #include "train/evaluation.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "train/batch_loader.h"
@@ -40,6 +43,15 @@ Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType
   if (auto summed = group.sum(std::span(&correct, 1)); !summed) return std::move(summed).error();
   const auto rows = static_cast<double>(split.size());
   return Evaluation{losses / rows, static_cast<double>(correct) / rows};
+}
+
+Status checkWeights(Network& network, std::int64_t step) {
+  // One that is not finite makes the sum so.
+  if (std::isfinite(network.parameters().values().sum().item<float>())) return {};
+  return Error(Code::kInvalid,
+               fmt::format("the weights are not numbers any more after step {}: try a smaller "
+                           "train.optimizer.lr, or train.clip",
+                           step));
 }
 
 }  // namespace dure

@@ -17,4 +17,7 @@ struct Evaluation {
 Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType loss,
                             Group& group);
 
+// Invalid if the weights are not numbers any more, which the loss tells only in the next step.
+Status checkWeights(Network& network, std::int64_t step);
+
 }  // namespace dure

@@ -24,13 +24,13 @@ class ReadyHook : public torch::autograd::FunctionPostHook {
 
 }  // namespace
 
-GradientBuckets::GradientBuckets(Group& group, Parameters& parameters)
+GradientBuckets::GradientBuckets(Group& group, Parameters& parameters, std::int64_t count)
     : group_(group),
       parameters_(parameters),
       thread_([this](const std::stop_token& stop) { run(stop); }) {
   const auto& all = parameters_.all();
   bucket_of_.resize(all.size());
-  std::int64_t end = parameters_.shared().numel();
+  std::int64_t end = count;
   for (std::size_t i = all.size(); i-- > 0;) {
     if (buckets_.empty() || buckets_.back().end - buckets_.back().begin >= kBucketNumbers) {
       buckets_.push_back({.begin = end, .end = end});

@@ -23,15 +23,22 @@ class Stopwatch {
 
 }  // namespace
 
-Synchronizer::Synchronizer(const Sync& sync, Group& group, Network& network)
-    : sync_(sync), group_(group), network_(network) {
+Synchronizer::Synchronizer(const Train& train, Group& group, Network& network)
+    : sync_(train.sync),
+      narrow_(train.wire != WireType::kFloat32 && group.hosts() > 1),
+      group_(group),
+      network_(network) {
   if (sync_.mode != SyncMode::kEnd) {
     Parameters& parameters = network_.parameters();
     shared_ =
         group_.share(numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
   }
   // On one host a sum is work for this very core, and one sum is less work than several.
-  if (sharesGradients() && group_.hosts() > 1) buckets_.emplace(group_, network_.parameters());
+  if (sharesGradients() && group_.hosts() > 1) {
+    Parameters& parameters = network_.parameters();
+    buckets_.emplace(group_, parameters,
+                     (narrow_ ? parameters.grads() : parameters.shared()).numel());
+  }
   if (sync_.mode == SyncMode::kEvery && (sync_.momentum > 0 || sync_.lr != 1)) {
     momentum_ = at::zeros_like(network_.parameters().values());
   }
@@ -78,7 +85,8 @@ Status Synchronizer::afterStep(std::int64_t done, bool epoch_over) {
 }
 
 Status Synchronizer::atEnd() {
-  if (group_.size() == 1 || sync_.mode == SyncMode::kStep) return {};
+  // With kEvery the last step was an average too; once more would be a step of momentum alone.
+  if (group_.size() == 1 || sync_.mode != SyncMode::kEnd) return {};
   return averageWeights();
 }
 

@@ -21,7 +21,8 @@ namespace dure {
 class GradientBuckets {
  public:
   // Both outlive this object. While `arm` to `finish` lasts, nobody else uses `group`.
-  GradientBuckets(Group& group, Parameters& parameters);
+  // Of the numbers that are shared, the first `count` are summed.
+  GradientBuckets(Group& group, Parameters& parameters, std::int64_t count);
   ~GradientBuckets();
 
   // Before the backward pass whose gradients are final.
@@ -63,10 +64,13 @@ class GradientBuckets {
 class Synchronizer {
  public:
   // `group` and `network` outlive it.
-  Synchronizer(const Sync& sync, Group& group, Network& network);
+  Synchronizer(const Train& train, Group& group, Network& network);
 
   // Every step, gradients are summed over all workers.
   bool sharesGradients() const { return sync_.mode == SyncMode::kStep && group_.size() > 1; }
+
+  // The few numbers beside the gradients as well; not where they would be rounded on the way.
+  bool sharesExtras() const { return sharesGradients() && !narrow_; }
 
   // Before the last backward pass of a step, and after it.
   void beforeBackward();
@@ -74,7 +78,7 @@ class Synchronizer {
   // After the optimizer's step; `done` is the number of steps done. Averages the weights if it is
   // time to, or if the epoch is over.
   Status afterStep(std::int64_t done, bool epoch_over);
-  // After the last step: all workers have the same weights.
+  // After the last step: workers that trained apart average their weights. Others have the same.
   Status atEnd();
   // Whether all workers have the same weights after that many steps.
   bool inStep(std::int64_t done, bool epoch_over) const;
@@ -91,6 +95,7 @@ class Synchronizer {
   Status averageWeights();
 
   const Sync sync_;
+  const bool narrow_;  // numbers are rounded on their way to other hosts
   Group& group_;
   Network& network_;
   std::unique_ptr<AdoptedMemory> shared_;  // what is summed in every step, or every few

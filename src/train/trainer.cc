@@ -3,10 +3,15 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
+#include "base/fd.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "train/batch_loader.h"
 #include "train/evaluation.h"
@@ -22,6 +27,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kReportEvery{200};
+// Workers that train apart may be far from each other; one that is gone is noticed otherwise.
+constexpr Duration kWorkersWait = std::chrono::hours(24);
 
 double secondsSince(SteadyClock::time_point began) {
   return std::chrono::duration<double>(SteadyClock::now() - began).count();
@@ -37,6 +44,24 @@ std::int64_t peakMemory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+// Whether the model can be written when it is trained: later would be late.
+Status checkOutput(const std::string& output) {
+  const auto wrong = [](const Error& why) {
+    return Error(Code::kInvalid, "output: " + why.message());
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(output, error)) {
+    return wrong(Error(Code::kInvalid, output + " is a directory; name a file"));
+  }
+  const std::string folder = std::filesystem::path(absolutePath(output)).parent_path();
+  if (auto made = makeDirectories(folder); !made) return wrong(made.error());
+  std::string probe = folder + "/.dure-output-XXXXXX";
+  const Fd file(mkostemp(probe.data(), O_CLOEXEC));
+  if (!file) return wrong(systemError(folder));
+  unlink(probe.c_str());
+  return {};
 }
 
 // The batches of one worker, from a step on: which rows they are, in which pieces.
@@ -100,6 +125,9 @@ class Trainer {
     auto network = makeNetwork(train_, data_->shape());
     if (!network) return std::move(network).error();
     network_ = std::move(*network);
+    if (here_.rank == 0 && !here_.output.empty()) {
+      if (auto writable = checkOutput(here_.output); !writable) return writable;
+    }
     if (auto joined = join(); !joined) return joined;
     if (auto prepared = prepare(); !prepared) return prepared;
     introduce();
@@ -115,7 +143,8 @@ class Trainer {
                             .rank = here_.rank,
                             .size = here_.world,
                             .key = here_.key,
-                            .wire = wireOf(train_.wire)});
+                            .wire = wireOf(train_.wire),
+                            .wait = kWorkersWait});
     if (!group) return std::move(group).error();
     group_ = std::move(*group);
     return {};
@@ -124,7 +153,7 @@ class Trainer {
   // Everything that depends on the global batch, and what a checkpoint says.
   Status prepare() {
     optimizer_.emplace(train_.optimizer, network_->parameters().values().numel());
-    sync_.emplace(train_.sync, *group_, *network_);
+    sync_.emplace(train_, *group_, *network_);
     const std::int64_t workers = std::int64_t{job_.workers.max} * processesPerTask(job_);
     global_batch_ = workers * train_.batch * train_.accumulate;
     if (!here_.checkpoint.empty()) {
@@ -149,14 +178,21 @@ class Trainer {
 
   void introduce() {
     const DataShape& shape = data_->shape();
-    reporter_->say(
-        fmt::format("{} samples of {}{}; {} with {} weights; {} worker{}, {} samples a step",
-                    withCommas(data_->trainRows()), fmt::join(shape.sample, "×"),
-                    shape.classes > 0 ? fmt::format(", {} classes", shape.classes) : "",
-                    train_.model.name.empty() ? train_.model.file : train_.model.name,
-                    withCommas(network_->parameters().count()), here_.world,
-                    here_.world == 1 ? "" : "s", withCommas(global_batch_)));
+    reporter_->say(fmt::format(
+        "{} samples of {}{}; {} with {} weights; {} worker{}, {} sample{} a step",
+        withCommas(data_->trainRows()), fmt::join(shape.sample, "×"),
+        shape.classes > 0 ? fmt::format(", {} classes", shape.classes) : "",
+        train_.model.name.empty() ? train_.model.file : train_.model.name,
+        withCommas(network_->parameters().count()), here_.world, here_.world == 1 ? "" : "s",
+        withCommas(global_batch_), global_batch_ == 1 ? "" : "s"));
+    if (trainsApart()) {
+      reporter_->say(
+          "workers train apart: until the end the numbers are of each one's own model on its own "
+          "part of the data; then the average of the models is tested");
+    }
   }
+
+  bool trainsApart() const { return train_.sync.mode == SyncMode::kEnd && group_->size() > 1; }
 
   bool lastOfEpoch(std::int64_t done) const {
     return done % order_->stepsPerEpoch() == 0 || done == steps_;
@@ -197,7 +233,9 @@ class Trainer {
         train_.sync.mode == SyncMode::kStep ? rows : std::max<std::int64_t>(own, 1));
     const std::int64_t own_end = shareOf(rows, here_.rank, here_.world).end;
     bool any = false;
-    // What is summed with the gradients: the loss, and how many were right.
+    double loss_sum = 0;
+    std::int64_t correct = 0;
+    // The same, as they are summed with the gradients.
     float* extras = network_->parameters().extras();
     extras[0] = extras[1] = 0;
     if (own == 0) {
@@ -218,15 +256,27 @@ class Trainer {
       any = true;
       const at::Tensor outputs = network_->forward(batch->samples, &random);
       const at::Tensor loss = lossSum(loss_, outputs, batch->labels, train_.label_smoothing);
-      extras[0] += loss.item<float>();
-      extras[1] += static_cast<float>(countCorrect(loss_, outputs, batch->labels));
+      loss_sum += loss.item<double>();
+      correct += countCorrect(loss_, outputs, batch->labels);
+      extras[0] = static_cast<float>(loss_sum);
+      extras[1] = static_cast<float>(correct);
       if (last) sync_->beforeBackward();
       (loss / divisor).backward();
     }
     if (auto shared = sync_->afterBackward(); !shared) return shared;
-    progress_.loss_sum += extras[0];
-    progress_.correct += std::llround(extras[1]);
-    progress_.samples += sync_->sharesGradients() ? rows : own;
+    if (sync_->sharesExtras()) {
+      loss_sum = extras[0];
+      correct = std::llround(extras[1]);
+    }
+    if (!std::isfinite(loss_sum)) {
+      return Error(Code::kInvalid,
+                   fmt::format("the loss is not a number any more in epoch {}: try a smaller "
+                               "train.optimizer.lr, or train.clip",
+                               step / order_->stepsPerEpoch() + 1));
+    }
+    progress_.loss_sum += loss_sum;
+    progress_.correct += correct;
+    progress_.samples += sync_->sharesExtras() ? rows : own;
     at::Tensor& grads = network_->parameters().grads();
     if (train_.clip > 0) clipNorm(grads, train_.clip);
     const auto workers = static_cast<int>(global_batch_ / (train_.batch * train_.accumulate));
@@ -240,7 +290,7 @@ class Trainer {
   Status endEpoch() {
     double numbers[3] = {progress_.loss_sum, static_cast<double>(progress_.correct),
                          static_cast<double>(progress_.samples)};
-    if (!sync_->sharesGradients()) {
+    if (!sync_->sharesExtras()) {
       if (auto summed = group_->sum(std::span<double>(numbers)); !summed) return summed;
     }
     EpochResult result{.epoch = (progress_.step - 1) / order_->stepsPerEpoch() + 1,
@@ -252,12 +302,7 @@ class Trainer {
     seconds_before_ = training_seconds_;
     progress_.loss_sum = 0;
     progress_.correct = progress_.samples = 0;
-    if (!std::isfinite(result.loss)) {
-      return Error(Code::kInvalid,
-                   fmt::format("the loss is not a number any more in epoch {}: try a smaller "
-                               "train.optimizer.lr, or train.clip",
-                               result.epoch));
-    }
+    if (auto healthy = checkWeights(*network_, progress_.step); !healthy) return healthy;
     if (data_->testRows() > 0) {
       auto tested = evaluate(*network_, *data_, loss_, *group_);
       if (!tested) return std::move(tested).error();
@@ -307,17 +352,17 @@ class Trainer {
           line["accuracy"] = static_cast<double>(progress_.correct) / samples;
       } else if (last_) {
         line["loss"] = last_->loss;
+        if (data_->shape().classes > 0) line["accuracy"] = last_->accuracy;
       }
     }
     reporter_->metric(line);
   }
 
   Status finish() {
-    const bool apart = train_.sync.mode == SyncMode::kEnd && group_->size() > 1;
     if (auto averaged = sync_->atEnd(); !averaged) return averaged;
     TrainingSummary summary{.classes = data_->shape().classes > 0};
     if (data_->testRows() > 0) {
-      if (apart || !last_) {
+      if (trainsApart() || !last_) {
         auto tested = evaluate(*network_, *data_, loss_, *group_);
         if (!tested) return std::move(tested).error();
         summary.accuracy = tested->accuracy;
@@ -414,6 +459,12 @@ Status train(const Job& job, const Surroundings& here) try {
   return Error(Code::kInvalid, error.what_without_backtrace());
 } catch (const std::bad_alloc&) {
   return Error(Code::kUnavailable, "there is not enough memory");
+} catch (const std::exception& exception) {
+  // TorchScript's own exceptions come with a traceback: what was raised stands at its end.
+  const std::string text = exception.what();
+  const auto end = text.find_last_not_of('\n');
+  const auto begin = text.find_last_of('\n', end);
+  return Error(Code::kInvalid, text.substr(begin + 1, end - begin));
 }
 
 }  // namespace dure
