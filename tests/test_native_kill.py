@@ -1,12 +1,18 @@
 """Native training can be killed at any moment: the model is that of an undisturbed run, bit for bit."""
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import time
+import zlib
+
+import numpy
 
 import harness
 from harness import wait_until
@@ -24,7 +30,7 @@ train:
   optimizer: {optimizer}
   schedule: {{shape: cosine, warmup: 20}}
   {more}
-checkpoint: {{path: {checkpoints}, every: {every}, keep: 2}}
+checkpoint: {{path: {checkpoints}, {every}, keep: 2}}
 output: {output}
 restarts: {{limit: 100, backoff: 10ms}}
 """
@@ -43,6 +49,7 @@ class KillTest(harness.Case):
 
     def job(self, name="job.yaml", workers=2, epochs=60, batch=25, every=20, more="sync: step",
             checkpoints="checkpoints", output="model.safetensors", optimizer="{name: adam, lr: 0.001}"):
+        every = f"every: {every}" if isinstance(every, int) else every
         self.write(name, JOB.format(workers=workers, epochs=epochs, batch=batch, every=every, more=more,
                                     checkpoints=checkpoints, output=output, optimizer=optimizer))
         return name
@@ -160,6 +167,146 @@ class KillTest(harness.Case):
                 self.assertLess(difference, 1e-4, optimizer)
                 shutil.rmtree(self.dir / "checkpoints")
 
+    def test_workers_that_meet_seldom_on_other_numbers_of_workers(self):
+        four = {"workers": 4, "batch": 12, "more": "sync: {every: 5, momentum: 0.5, lr: 0.8}"}
+        self.stop_midway(**four)
+        done = self.dure("run", "job.yaml", "--workers", 2, timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("going on from step", done.out)
+        self.assertIn("48 samples a step", done.out, "the global batch stays")
+        for array in read_safetensors(self.dir / "model.safetensors").values():
+            self.assertTrue(numpy.isfinite(array).all())
+        shutil.rmtree(self.dir / "checkpoints")
+        self.stop_midway(workers=2, more="sync: end")
+        done = self.dure("run", "job.yaml", "--workers", 1, timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("of 2 workers that train apart, and now there are 1", done.out + done.err)
+
+    def killed_once(self, **options):
+        """The model and the output of a run that is killed after a checkpoint, and takes itself up again."""
+        running = self.start("run", self.job(**options))
+        self.wait_for_checkpoint()
+        os.kill(self.ranks()[0], signal.SIGKILL)
+        done = running.wait(90)
+        self.assertEqual(done.code, 0, done.out[-3000:] + done.err[-3000:])
+        self.assertIn("going on from step", done.out)
+        model = (self.dir / "model.safetensors").read_bytes()
+        shutil.rmtree(self.dir / "checkpoints")
+        return model, done.out
+
+    def test_early_stopping_across_a_kill(self):
+        # The test loss is at its best before the kill; how long it is no better is counted on after it.
+        options = {"epochs": 1000, "more": "early_stopping: {patience: 60, min_delta: 0.001}",
+                   "optimizer": "{name: sgd, lr: 0.05}"}
+        calm = self.undisturbed(**options)
+        model, out = self.killed_once(**options)
+        self.assertIn("no better for 60 epochs: training ends here", out)
+        self.assertEqual(model, calm)
+
+    def test_checkpoints_by_the_clock_across_a_kill(self):
+        for more in ("sync: step", "sync: end"):
+            options = {"epochs": 40, "every": "interval: 100ms", "more": more}
+            calm = self.undisturbed(**options)
+            model, _ = self.killed_once(**options)
+            self.assertEqual(model, calm, more)
+
+    def test_the_last_checkpoint_is_the_model(self):
+        for more in ("sync: step", "sync: {every: 6, momentum: 0.6, lr: 0.8}"):
+            self.undisturbed(more=more, epochs=8)
+            saved = read_safetensors(self.checkpoints("calm")[-1] / "model.safetensors")
+            self.assertEqual(largest_difference(saved, read_safetensors(self.dir / "calm.safetensors")), 0, more)
+
+    @contextlib.contextmanager
+    def lock(self, folder="checkpoints"):
+        """As another run would hold it."""
+        with open(self.dir / folder / "lock", "w") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            yield
+
+    def test_killed_before_it_began_it_does_not_go_on_with_an_ended_run(self):
+        self.dure("run", self.job(epochs=5), code=0, timeout=60)
+        ended = (self.dir / "model.safetensors").read_bytes()
+        # The same job on other data: what the ended run left is of no use.
+        write_images(self.dir / "data.npz", rows=500, size=28, seed=8)
+        calm = self.undisturbed(epochs=5)
+        self.assertNotEqual(calm, ended)
+        with self.lock():
+            running = self.start("run", self.job(epochs=5))
+            os.kill(wait_until(self.ranks, 30, "ranks")[0], signal.SIGKILL)
+            self.wait_for_event("killed.3", "exited")
+        done = running.wait(60)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertNotIn("going on", done.out)
+        self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm)
+
+    def test_a_second_run_in_the_directory_is_refused(self):
+        (self.dir / "checkpoints").mkdir()
+        with self.lock():
+            done = self.dure("run", self.job(), timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("another run writes to", done.out + done.err)
+        self.assertNotIn("restart", done.out + done.err, "trying again would not help")
+
+    def test_a_training_that_diverges_ends_and_leaves_no_such_checkpoint(self):
+        done = self.dure("run", self.job(every=1, optimizer="{name: sgd, lr: 1.0e+18}"), timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertRegex(done.out + done.err, "not (a number|numbers) any more")
+        self.assertNotIn("restart", done.out + done.err, "trying again would not help")
+        for folder in self.checkpoints():
+            for array in read_safetensors(folder / "model.safetensors").values():
+                self.assertTrue(numpy.isfinite(array).all(), folder)
+
+    @staticmethod
+    def rewrite_progress(folder, change):
+        """A checkpoint with right checksums that says something else about where it was."""
+        path = folder / "state.safetensors"
+        data = path.read_bytes()
+        length, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + length])
+        progress = json.loads(header["__metadata__"]["progress"])
+        change(progress)
+        header["__metadata__"]["progress"] = json.dumps(progress)
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        data = struct.pack("<Q", len(text)) + text + data[8 + length:]
+        path.write_bytes(data)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        inner = manifest["manifest"]
+        inner["files"]["state.safetensors"] = {"bytes": len(data), "checksum": zlib.crc32(data)}
+        dumped = json.dumps(inner, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        manifest["checksum"] = zlib.crc32(dumped.encode())
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    def test_what_a_checkpoint_should_not_say_is_an_error(self):
+        self.stop_midway()
+        self.rewrite_progress(self.checkpoints()[-1], lambda progress: progress.update(loss_sum=None))
+        done = self.dure("run", "job.yaml", timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("does not say where the training was", done.out + done.err)
+        self.assertNotIn("restart", done.out + done.err)
+
+    def test_a_flipped_bit_in_the_note_of_which_training_it_is(self):
+        calm = self.undisturbed(epochs=100)
+        self.stop_midway()
+        notes = [self.dir / "checkpoints" / name for name in ("current.json", "current.copy.json")]
+
+        def flip(path):
+            data = bytearray(path.read_bytes())
+            data[data.index(b"training") + 14] ^= 1
+            path.write_bytes(data)
+        for note in notes:
+            flip(note)
+        before = self.checkpoints()
+        done = self.dure("run", "job.yaml", timeout=60)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("remove it to begin anew", done.out + done.err)
+        self.assertEqual(self.checkpoints(), before)
+        flip(notes[1])  # which makes it right again
+        done = self.dure("run", "job.yaml", timeout=120)
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.assertIn("going on from step", done.out)
+        self.assertEqual((self.dir / "model.safetensors").read_bytes(), calm)
+
     def test_a_finished_training_begins_anew_and_another_one_is_refused(self):
         self.undisturbed(epochs=10)
         again = self.dure("run", "calm.yaml", code=0, timeout=60)
@@ -167,7 +314,8 @@ class KillTest(harness.Case):
         self.stop_midway()
         other = self.dure("run", self.job(epochs=100, more="seed: 9"), timeout=60)
         self.assertNotEqual(other.code, 0)
-        self.assertIn("another training that did not end", other.out + other.err)
+        self.assertIn("another training that did not end (train.seed: 9 now, the default then)",
+                      other.out + other.err)
 
     def mount(self, name, options):
         path = self.dir / name
@@ -195,12 +343,39 @@ class KillTest(harness.Case):
             self.assertIn("No space left on device", done.out + done.err, ending)
             self.assertEqual(list(tiny.iterdir()), [], f"half a model was left: {ending}")
 
+    def test_a_place_where_no_model_can_be_written_is_said_at_once(self):
+        self.mount("fixed", "ro,size=1m")
+        (self.dir / "folder.h5").mkdir()
+        for output, why in (("fixed/model.h5", "Read-only file system"), ("/proc/nowhere/m.h5", "No such file"),
+                            ("folder.h5", "is a directory")):
+            done = self.dure("run", self.job(output=output, epochs=1000), timeout=30)
+            self.assertNotEqual(done.code, 0, output)
+            self.assertRegex(done.out + done.err, f"output: .*{why}")
+            self.assertNotIn("epoch", done.out, "it was trained")
+            self.assertNotIn("restart", done.out + done.err, "trying again would not help")
+
     def test_a_directory_that_cannot_be_written_is_said_at_once(self):
         self.mount("fixed", "ro,size=1m")
         done = self.dure("run", self.job(checkpoints="fixed/here"), "--set", "restarts=0", timeout=60)
         self.assertNotEqual(done.code, 0)
         self.assertIn("checkpoint.path", done.out + done.err)
         self.assertIn("Read-only file system", done.out + done.err)
+
+    def summary(self, run):
+        lines = (self.run_dir(run) / "metrics.jsonl").read_text().splitlines()
+        return next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
+
+    def test_training_does_not_wait_for_the_disk(self):
+        # A step takes less than a checkpoint takes to be written: most are left out.
+        for number, more in enumerate(("sync: step", "sync: end")):
+            self.undisturbed(every=1, more=more, epochs=50)
+            summary = self.summary(f"killed.{number + 1}")
+            stood = summary["checkpoint_seconds"] / summary["seconds"]
+            harness.report(f"{more}: {summary['checkpoints']} checkpoints in {summary['seconds']:.2f} s of 500 steps, "
+                           f"for which training stood still for {stood:.1%} of the time")
+            self.assertTrue(0 < summary["checkpoints"] < 500)
+            self.assertLess(stood, 0.1)
+            shutil.rmtree(self.dir / "calm")
 
     def test_training_hardly_stands_still_for_a_checkpoint(self):
         # 70 MB each: the weights and Adam's two memories of them.
@@ -219,8 +394,7 @@ train:
 checkpoint: {{path: checkpoints, interval: {interval}s}}
 """)
         done = self.dure("run", "job.yaml", code=0, timeout=120)
-        lines = (self.run_dir("large") / "metrics.jsonl").read_text().splitlines()
-        summary = next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
+        summary = self.summary("large")
         count, delay = summary["checkpoints"], summary["checkpoint_seconds"]
         self.assertGreater(count, 1, done.out)
         self.assertIn(f"checkpoints {count} written; training stood still", done.out)

@@ -7,10 +7,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <thread>
 
 #include "base/fd.h"
-#include "base/files.h"
 #include "base/process.h"
 
 namespace dure {
@@ -18,6 +17,10 @@ namespace {
 
 constexpr const char* kPart = ".part";
 constexpr const char* kSeal = ".seal";
+constexpr const char* kFailed = ".failed";
+// What is written of the current training, twice.
+constexpr const char* kCurrent[] = {"/current.json", "/current.copy.json"};
+constexpr std::chrono::milliseconds kTryAgain{50};
 constexpr std::size_t kMaxManifest = 64u << 20;
 constexpr std::size_t kPiece = 1u << 20;
 
@@ -54,6 +57,24 @@ nlohmann::json parse(const std::string& text) {
   return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+// JSON that tells by itself whether it is as it was written.
+std::string withChecksum(const char* name, const nlohmann::json& content, int indent) {
+  const nlohmann::json outer = {{name, content}, {"checksum", checksumOf(content.dump())}};
+  return outer.dump(indent) + "\n";
+}
+
+Result<nlohmann::json> readWithChecksum(const char* name, const std::string& path) {
+  const auto text = readFile(path, kMaxManifest);
+  if (!text) return text.error();
+  const nlohmann::json outer = parse(*text);
+  if (!outer.is_object() || !outer.contains(name) || !outer.contains("checksum")) {
+    return Error(Code::kInvalid, fmt::format("the {} is damaged", name));
+  }
+  if (outer["checksum"] != checksumOf(outer[name].dump()))
+    return Error(Code::kInvalid, fmt::format("the {}'s checksum is wrong", name));
+  return outer[name];
+}
+
 // The steps that have a name in the directory, newest first.
 std::vector<std::int64_t> stepsIn(const std::string& directory) {
   std::vector<std::int64_t> steps;
@@ -85,32 +106,54 @@ std::string CheckpointStore::pathOf(std::int64_t step) const {
   return fmt::format("{}/step-{:010}", directory_, step);
 }
 
-nlohmann::json CheckpointStore::current() const {
-  const auto text = readFile(directory_ + "/current.json", kMaxManifest);
-  nlohmann::json json = text ? parse(*text) : nlohmann::json();
-  if (!json.is_object() || !json.contains("training") || !json["training"].is_string())
-    return nullptr;
-  return json;
+Result<std::optional<FileLock>> CheckpointStore::lock(Duration patience) const {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    auto lock = FileLock::acquire(directory_ + "/lock");
+    if (lock) return std::optional(std::move(*lock));
+    if (lock.error().code() != Code::kExists) return std::optional<FileLock>();
+    // It may be of a process that was killed and has not ended yet.
+    if (std::chrono::steady_clock::now() >= deadline) return std::move(lock).error();
+    std::this_thread::sleep_for(kTryAgain);
+  }
 }
 
-Result<CheckpointStore::Manifest> CheckpointStore::verify(const std::string& directory) const try {
-  const auto text = readFile(directory + "/manifest.json", kMaxManifest);
-  if (!text) return text.error();
-  const auto wrong = [](const std::string& what) { return Error(Code::kInvalid, what); };
-  const nlohmann::json outer = parse(*text);
-  if (!outer.is_object() || !outer.contains("manifest") || !outer.contains("checksum")) {
-    return wrong("the manifest is damaged");
+// Null if nothing was ever begun here.
+Result<nlohmann::json> CheckpointStore::readCurrent() const {
+  std::string why;
+  for (const char* name : kCurrent) {
+    auto current = readWithChecksum("current", directory_ + name);
+    if (current && current->is_object()) return current;
+    if (why.empty() && !current) why = current.error().message();
   }
-  const nlohmann::json& inner = outer["manifest"];
-  if (outer["checksum"] != checksumOf(inner.dump()))
-    return wrong("the manifest's checksum is wrong");
+  if (stepsIn(directory_).empty()) return nlohmann::json();
+  return Error(
+      Code::kInvalid,
+      fmt::format("{} does not say any more which training its checkpoints belong to ({}); "
+                  "remove it to begin anew",
+                  directory_, why));
+}
+
+Status CheckpointStore::writeCurrent(bool finished, const std::string& run) const {
+  const nlohmann::json current = {{"training", training_}, {"finished", finished}, {"run", run}};
+  for (const char* name : kCurrent) {
+    auto written = replaceFile(directory_ + name, withChecksum("current", current, -1));
+    if (!written) return written;
+  }
+  return {};
+}
+
+Result<CheckpointStore::Manifest> CheckpointStore::verify(const std::string& directory,
+                                                          const std::string& training) const try {
+  const auto read = readWithChecksum("manifest", directory + "/manifest.json");
+  if (!read) return read.error();
+  const nlohmann::json& inner = *read;
   Manifest manifest;
   manifest.step = inner.value("step", std::int64_t{0});
   manifest.world = inner.value("world", 1);
   manifest.about = inner.value("about", nlohmann::json::object());
   manifest.state = inner.value("state", nlohmann::json::object());
-  const nlohmann::json now = current();
-  if (!now.is_object() || now["training"] != inner.value("training", "")) {
+  if (inner.value("training", "") != training) {
     return Error(Code::kUnavailable, "it belongs to another training");
   }
   for (const auto& [name, file] : inner["files"].items()) {
@@ -118,7 +161,8 @@ Result<CheckpointStore::Manifest> CheckpointStore::verify(const std::string& dir
     if (!seal) return seal.error();
     if (*seal !=
         Seal{file.value("bytes", std::uint64_t{0}), file.value("checksum", std::uint32_t{0})}) {
-      return wrong(fmt::format("{} is not what was written: its size or checksum is wrong", name));
+      return Error(Code::kInvalid,
+                   fmt::format("{} is not what was written: its size or checksum is wrong", name));
     }
     manifest.files.push_back(name);
   }
@@ -127,14 +171,17 @@ Result<CheckpointStore::Manifest> CheckpointStore::verify(const std::string& dir
   return Error(Code::kInvalid, "the manifest does not say what it should");
 }
 
-CheckpointStore::Search CheckpointStore::findNewest() const {
+Result<CheckpointStore::Search> CheckpointStore::findNewest() const try {
   Search search;
-  const nlohmann::json now = current();
-  if (!now.is_object()) return search;
-  search.finished = now.value("finished", false);
+  const auto now = readCurrent();
+  if (!now) return now.error();
+  if (now->is_null()) return search;
+  search.training = now->value("training", "");
+  search.finished = now->value("finished", false);
+  search.run = now->value("run", "");
   for (const std::int64_t step : stepsIn(directory_)) {
     const std::string path = pathOf(step);
-    auto manifest = verify(path);
+    auto manifest = verify(path, search.training);
     if (manifest) {
       search.found = Found{path, std::move(*manifest)};
       return search;
@@ -143,11 +190,22 @@ CheckpointStore::Search CheckpointStore::findNewest() const {
     search.passed_over.push_back(fmt::format("{}: {}", path, manifest.error().message()));
   }
   return search;
+} catch (const nlohmann::json::exception&) {
+  return Error(Code::kInvalid, directory_ + "/current.json does not say what it should");
 }
 
-Status CheckpointStore::begin() {
-  const nlohmann::json json = {{"training", randomToken()}, {"finished", false}};
-  return replaceFile(directory_ + "/current.json", json.dump() + "\n");
+Status CheckpointStore::begin(const std::string& run) {
+  training_ = randomToken();
+  return writeCurrent(false, run);
+}
+
+Status CheckpointStore::goOn(const Search& search) {
+  training_ = search.training;
+  for (const std::int64_t step : stepsIn(directory_)) {
+    if (step <= search.found->manifest.step) break;
+    if (auto removed = removeTree(pathOf(step)); !removed) return removed;
+  }
+  return {};
 }
 
 Status CheckpointStore::clean() {
@@ -176,6 +234,14 @@ bool CheckpointStore::isSealed(const std::string& staged, const std::string& fil
   return fileExists(staged + "/" + file + kSeal);
 }
 
+void CheckpointStore::markFailed(const std::string& staged, const std::string& file) {
+  (void)replaceFile(staged + "/" + file + kFailed, "");
+}
+
+bool CheckpointStore::hasFailed(const std::string& staged, const std::string& file) {
+  return fileExists(staged + "/" + file + kFailed);
+}
+
 Status CheckpointStore::publish(const Manifest& manifest) const {
   const std::string staged = pathOf(manifest.step) + kPart;
   nlohmann::json files = nlohmann::json::object();
@@ -184,13 +250,13 @@ Status CheckpointStore::publish(const Manifest& manifest) const {
     if (!text) return text.error();
     files[name] = parse(*text);
   }
-  const nlohmann::json now = current();
   const nlohmann::json inner = {{"step", manifest.step},   {"world", manifest.world},
                                 {"about", manifest.about}, {"state", manifest.state},
-                                {"files", files},          {"training", now["training"]}};
-  const nlohmann::json outer = {{"manifest", inner}, {"checksum", checksumOf(inner.dump())}};
-  if (auto written = replaceFile(staged + "/manifest.json", outer.dump(1) + "\n"); !written)
+                                {"files", files},          {"training", training_}};
+  if (auto written = replaceFile(staged + "/manifest.json", withChecksum("manifest", inner, 1));
+      !written) {
     return written;
+  }
   for (const std::string& name : manifest.files) unlink((staged + "/" + name + kSeal).c_str());
   if (auto synced = syncDirectory(staged); !synced) return synced;
   // One of the same step is there if this training passed here before, or another one did.
@@ -203,24 +269,18 @@ Status CheckpointStore::publish(const Manifest& manifest) const {
 void CheckpointStore::discard(std::int64_t step) const { (void)removeTree(pathOf(step) + kPart); }
 
 Status CheckpointStore::prune(int keep) const {
-  const nlohmann::json now = current();
   int kept = 0;
   for (const std::int64_t step : stepsIn(directory_)) {
     const std::string path = pathOf(step);
-    const auto text = readFile(path + "/manifest.json", kMaxManifest);
-    const nlohmann::json outer = text ? parse(*text) : nlohmann::json();
-    const bool ours = outer.is_object() && outer.contains("manifest") && now.is_object() &&
-                      outer["manifest"].value("training", "") == now["training"];
+    const auto manifest = readWithChecksum("manifest", path + "/manifest.json");
+    const bool ours = manifest && manifest->is_object() && manifest->contains("training") &&
+                      (*manifest)["training"] == training_;
     if (ours && kept++ < keep) continue;
     if (auto removed = removeTree(path); !removed) return removed;
   }
   return {};
 }
 
-Status CheckpointStore::finish() const {
-  nlohmann::json json = current();
-  json["finished"] = true;
-  return replaceFile(directory_ + "/current.json", json.dump() + "\n");
-}
+Status CheckpointStore::finish(const std::string& run) const { return writeCurrent(true, run); }
 
 }  // namespace dure

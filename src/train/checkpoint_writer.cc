@@ -7,23 +7,26 @@
 namespace dure {
 namespace {
 
+using SteadyClock = std::chrono::steady_clock;
+
 // How often the first worker looks whether the others have written their files.
 constexpr std::chrono::milliseconds kLookAgain{20};
-// How long it waits for them at the end.
-constexpr std::chrono::seconds kPatience{120};
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(CheckpointStore store, int keep,
-                                   std::function<void(const std::string&)> complain)
+CheckpointWriter::CheckpointWriter(CheckpointStore store, Options options)
     : store_(std::move(store)),
-      keep_(keep),
-      complain_(std::move(complain)),
+      options_(std::move(options)),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 CheckpointWriter::~CheckpointWriter() {
   thread_.request_stop();
   changed_.notify_all();
+}
+
+bool CheckpointWriter::isBusy() const {
+  const std::lock_guard lock(mutex_);
+  return !waiting_.empty() || writing_ || !unpublished_.empty();
 }
 
 void CheckpointWriter::write(Snapshot snapshot) {
@@ -33,13 +36,10 @@ void CheckpointWriter::write(Snapshot snapshot) {
   changed_.notify_all();
 }
 
+// The writer's thread gives up what does not come, so that this ends.
 void CheckpointWriter::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return waiting_.empty() && !writing_; });
-  const auto published = [&] { return unpublished_.empty(); };
-  if (changed_.wait_for(lock, kPatience, published)) return;
-  complain_(fmt::format("the checkpoint of step {} is lost: other workers did not write their part",
-                        unpublished_.front().step));
+  changed_.wait(lock, [&] { return waiting_.empty() && !writing_ && unpublished_.empty(); });
 }
 
 std::int64_t CheckpointWriter::written() const {
@@ -47,44 +47,89 @@ std::int64_t CheckpointWriter::written() const {
   return written_;
 }
 
-Status CheckpointWriter::writeFiles(const Snapshot& snapshot) const {
+Status CheckpointWriter::writeFiles(const Snapshot& snapshot) const try {
   auto staged = store_.stage(snapshot.step);
   if (!staged) return std::move(staged).error();
   for (const auto& [name, content] : snapshot.files) {
-    if (auto written = writeSafetensors(*staged + "/" + name, content); !written) return written;
-    if (auto sealed = CheckpointStore::seal(*staged, name); !sealed) return sealed;
+    Status done = writeSafetensors(*staged + "/" + name, content);
+    if (done) done = CheckpointStore::seal(*staged, name);
+    if (done) continue;
+    CheckpointStore::markFailed(*staged, name);
+    return done;
   }
   return {};
+} catch (const std::exception& exception) {
+  return Error(Code::kUnavailable, exception.what());
 }
 
-// In the order of the steps; one that is not whole yet holds up the later ones, which cannot be
-// whole much earlier.
-void CheckpointWriter::publishWhole() {
+CheckpointWriter::Part CheckpointWriter::lookAt(const CheckpointStore::Manifest& manifest) const {
+  const auto staged = store_.stage(manifest.step);
+  if (!staged) return Part::kFailed;
+  const auto any = [&](const auto& test) {
+    return std::any_of(manifest.files.begin(), manifest.files.end(), test);
+  };
+  if (any([&](const auto& file) { return CheckpointStore::hasFailed(*staged, file); }))
+    return Part::kFailed;
+  return any([&](const auto& file) { return !CheckpointStore::isSealed(*staged, file); })
+             ? Part::kComing
+             : Part::kWhole;
+}
+
+// In the order of the steps. Every worker writes one after the other: once a later one is whole,
+// what is missing of an earlier one will not come.
+void CheckpointWriter::settleWhatCan() {
   std::unique_lock lock(mutex_);
-  while (!unpublished_.empty()) {
-    const CheckpointStore::Manifest manifest = unpublished_.front();
-    lock.unlock();
-    auto staged = store_.stage(manifest.step);
-    const bool whole =
-        staged && std::all_of(manifest.files.begin(), manifest.files.end(), [&](const auto& file) {
-          return CheckpointStore::isSealed(*staged, file);
-        });
-    if (staged && !whole) return;
-    Status done = staged ? store_.publish(manifest) : Status(staged.error());
-    if (done) done = store_.prune(keep_);
-    if (!done)
-      complain_(fmt::format("the checkpoint of step {} is lost: {}", manifest.step,
-                            done.error().message()));
+  const std::deque<Unpublished> all = unpublished_;
+  lock.unlock();
+  std::size_t whole_before = all.size();
+  while (whole_before > 0 && lookAt(all[whole_before - 1].manifest) != Part::kWhole) --whole_before;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const CheckpointStore::Manifest& manifest = all[i].manifest;
+    const Part part = lookAt(manifest);
+    const bool late = SteadyClock::now() - all[i].since > options_.patience;
+    if (part == Part::kComing && i >= whole_before && !late) return;
+    if (part == Part::kWhole) {
+      publish(manifest);
+    } else {
+      giveUp(manifest.step, "another worker did not write its part");
+    }
     lock.lock();
-    if (done) ++written_;
     unpublished_.pop_front();
+    lock.unlock();
     changed_.notify_all();
   }
 }
 
+void CheckpointWriter::publish(const CheckpointStore::Manifest& manifest) {
+  if (const Status published = store_.publish(manifest); !published) {
+    giveUp(manifest.step, published.error().message());
+    return;
+  }
+  discardLost();
+  if (const Status pruned = store_.prune(options_.keep); !pruned) {
+    options_.complain("older checkpoints could not be removed: " + pruned.error().message());
+  }
+  const std::lock_guard lock(mutex_);
+  ++written_;
+}
+
+void CheckpointWriter::giveUp(std::int64_t step, const std::string& why) {
+  options_.complain(
+      fmt::format("the checkpoint of step {} is lost, training goes on: {}", step, why));
+  discardLost();
+  store_.discard(step);
+  lost_.push_back(step);
+}
+
+// Once more: a worker that was late may have written into what had been removed.
+void CheckpointWriter::discardLost() {
+  for (const std::int64_t step : lost_) store_.discard(step);
+  lost_.clear();
+}
+
 void CheckpointWriter::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    publishWhole();
+    settleWhatCan();
     std::unique_lock lock(mutex_);
     const auto something = [&] { return !waiting_.empty(); };
     if (unpublished_.empty()) {
@@ -99,16 +144,22 @@ void CheckpointWriter::run(const std::stop_token& stop) {
     lock.unlock();
     const Status written = writeFiles(snapshot);
     if (!written) {
-      // Only the first worker's: the others may still be writing theirs.
-      if (snapshot.manifest) store_.discard(snapshot.step);
-      complain_(fmt::format("the checkpoint of step {} could not be written, training goes on: {}",
-                            snapshot.step, written.error().message()));
+      const std::string& why = written.error().message();
+      if (snapshot.manifest) {
+        giveUp(snapshot.step, why);
+      } else {
+        options_.complain(
+            fmt::format("this worker's part of the checkpoint of step {} could not be written: {}",
+                        snapshot.step, why));
+      }
     }
     lock.lock();
     writing_ = false;
-    if (written && snapshot.manifest) unpublished_.push_back(std::move(*snapshot.manifest));
+    if (written && snapshot.manifest)
+      unpublished_.push_back({std::move(*snapshot.manifest), SteadyClock::now()});
     changed_.notify_all();
   }
+  discardLost();
 }
 
 }  // namespace dure

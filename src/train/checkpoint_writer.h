@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -15,7 +16,8 @@
 namespace dure {
 
 // Writes checkpoints in the background. Every worker has one, for its own files; the first one's
-// also waits for the others' files and publishes the whole.
+// also waits for the others' files and publishes the whole. One that a worker could not write its
+// part of is given up, and the later ones are published all the same.
 class CheckpointWriter {
  public:
   struct Snapshot {
@@ -25,13 +27,22 @@ class CheckpointWriter {
     std::optional<CheckpointStore::Manifest> manifest;
   };
 
-  // `complain` is called, in the writer's thread, with a sentence for each checkpoint that could
-  // not be written; training goes on, and the older ones stay.
-  CheckpointWriter(CheckpointStore store, int keep,
-                   std::function<void(const std::string&)> complain);
+  struct Options {
+    int keep = 3;
+    // Called in the writer's thread, with a sentence for each checkpoint that could not be written;
+    // training goes on, and the older ones stay.
+    std::function<void(const std::string&)> complain;
+    // How long the first worker waits for the others' parts.
+    std::chrono::milliseconds patience{120'000};
+  };
+
+  CheckpointWriter(CheckpointStore store, Options options);
   ~CheckpointWriter();
 
-  // Returns at once unless an earlier snapshot is still being written.
+  // Whether an earlier snapshot is still being written, by this worker or, as the first one sees
+  // it, by any.
+  bool isBusy() const;
+  // Returns at once unless this worker is still writing an earlier one. Steps only grow.
   void write(Snapshot snapshot);
   // Waits until everything is written and published, or given up.
   void finish();
@@ -39,20 +50,30 @@ class CheckpointWriter {
   std::int64_t written() const;
 
  private:
+  struct Unpublished {
+    CheckpointStore::Manifest manifest;
+    std::chrono::steady_clock::time_point since;
+  };
+  enum class Part { kComing, kWhole, kFailed };
+
   void run(const std::stop_token& stop);
   Status writeFiles(const Snapshot& snapshot) const;
-  void publishWhole();
+  Part lookAt(const CheckpointStore::Manifest& manifest) const;
+  void settleWhatCan();
+  void publish(const CheckpointStore::Manifest& manifest);
+  void giveUp(std::int64_t step, const std::string& why);
+  void discardLost();
 
   const CheckpointStore store_;
-  const int keep_;
-  const std::function<void(const std::string&)> complain_;
+  const Options options_;
+  std::vector<std::int64_t> lost_;  // of the writer's thread; other workers may still write there
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Snapshot> waiting_;                       // guarded by mutex_
-  bool writing_ = false;                               // guarded by mutex_
-  std::int64_t written_ = 0;                           // guarded by mutex_
-  std::deque<CheckpointStore::Manifest> unpublished_;  // guarded by mutex_
+  std::deque<Snapshot> waiting_;         // guarded by mutex_
+  bool writing_ = false;                 // guarded by mutex_
+  std::int64_t written_ = 0;             // guarded by mutex_
+  std::deque<Unpublished> unpublished_;  // guarded by mutex_; only the writer's thread changes it
   std::jthread thread_;
 };
 

@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <map>
 
 #include "base/text.h"
 #include "spec/print.h"
+#include "train/evaluation.h"
 
 namespace dure {
 namespace {
@@ -15,24 +18,51 @@ constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kStateFile = "state.safetensors";
 // How many steps apart workers that write together ask the first one's clock.
 constexpr std::int64_t kAskEvery = 16;
+// How long a worker that was killed may take to let go of the directory.
+constexpr Duration kPatience{10'000};
 
 std::string rankFile(int rank) { return fmt::format("rank-{}.safetensors", rank); }
+
+Result<Progress> readProgress(const std::string& text) try {
+  return nlohmann::json::parse(text).get<Progress>();
+} catch (const nlohmann::json::exception&) {
+  return Error(Code::kInvalid, "it does not say where the training was");
+}
 
 at::Tensor copyOf(const at::Tensor& tensor) {
   return tensor.detach().clone(at::MemoryFormat::Contiguous);
 }
 
-// The first line in which two texts differ, as the first has it.
-std::string firstDifference(const std::string& a, const std::string& b) {
-  const auto ours = split(a, '\n');
-  const auto theirs = split(b, '\n');
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (i < theirs.size() && ours[i] == theirs[i]) continue;
-    const auto trim = [](std::string line) { return line.erase(0, line.find_first_not_of(' ')); };
-    return fmt::format("'{}' now, '{}' then", trim(ours[i]),
-                       i < theirs.size() ? trim(theirs[i]) : "");
+// What a printed job says, by field: "train.optimizer.lr" is "0.1".
+std::map<std::string, std::string> fieldsOf(const std::string& text) {
+  std::map<std::string, std::string> fields;
+  std::vector<std::string> path;
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t indent = line.find_first_not_of(' ');
+    const std::size_t colon = line.find(':', indent);
+    if (indent == std::string::npos || colon == std::string::npos) continue;
+    path.resize(indent / 2);
+    path.push_back(line.substr(indent, colon - indent));
+    if (colon + 2 < line.size()) fields[join(path, ".")] = line.substr(colon + 2);
   }
-  return "it was longer";
+  return fields;
+}
+
+// The first field in which two printed jobs differ: "train.seed: 2 now, 1 then".
+std::string firstDifference(const std::string& now, const std::string& then) {
+  const auto ours = fieldsOf(now);
+  const auto theirs = fieldsOf(then);
+  auto either = ours;
+  either.insert(theirs.begin(), theirs.end());
+  const auto value = [](const auto& fields, const std::string& name) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? "the default" : found->second;
+  };
+  for (const auto& [name, any] : either) {
+    if (value(ours, name) == value(theirs, name)) continue;
+    return fmt::format("{}: {} now, {} then", name, value(ours, name), value(theirs, name));
+  }
+  return "another version of Dure";
 }
 
 }  // namespace
@@ -83,23 +113,20 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
   }
   CheckpointStore::Search search;
   if (here_.rank == 0) {
-    if (auto cleaned = store_->clean(); !cleaned)
-      return std::move(cleaned).error().during("checkpoint.path");
-    search = store_->findNewest();
-    for (const std::string& sentence : search.passed_over)
-      reporter_.warn("passed over a checkpoint: " + sentence);
-    if (search.found && search.finished && here_.generation == 1) search.found.reset();
-    if (!search.found) {
-      if (auto begun = store_->begin(); !begun)
-        return std::move(begun).error().during("checkpoint.path");
-    }
+    auto chosen = choose();
+    if (!chosen) return std::move(chosen).error();
+    search = std::move(*chosen);
   }
   // The first worker chooses, the others take the same.
   std::int64_t chosen = search.found ? search.found->manifest.step : -1;
   if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&chosen, 1)), 0); !told)
     return told;
   if (chosen >= 0 && store_) {
-    if (here_.rank != 0) search = store_->findNewest();
+    if (here_.rank != 0) {
+      auto seen = store_->findNewest();
+      if (!seen) return std::move(seen).error().during("checkpoint.path");
+      search = std::move(*seen);
+    }
     if (!search.found || search.found->manifest.step != chosen) {
       return Error(
           Code::kUnavailable,
@@ -122,6 +149,8 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
     if (auto loaded = load(*search.found, progress); !loaded) {
       return std::move(loaded).error().during(search.found->directory);
     }
+    if (auto kept = here_.rank == 0 ? store_->goOn(search) : Status(); !kept)
+      return std::move(kept).error().during("checkpoint.path");
     reporter_.say(
         fmt::format("going on from step {} ({})", progress.step, search.found->directory));
   }
@@ -130,10 +159,41 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
   }
   last_step_ = progress.step;
   if (store_) {
-    writer_.emplace(*store_, job_.checkpoint.keep,
-                    [this](const std::string& sentence) { reporter_.warn(sentence); });
+    writer_.emplace(*store_,
+                    CheckpointWriter::Options{.keep = job_.checkpoint.keep,
+                                              .complain = [this](const std::string& sentence) {
+                                                reporter_.warn(sentence);
+                                              }});
   }
   return group_.barrier();
+}
+
+// What the first worker goes on from, if anything; else a new training is begun.
+Result<CheckpointStore::Search> Checkpoints::choose() {
+  auto lock = store_->lock(kPatience);
+  if (!lock) {
+    // After a restart it is the worker before this one that takes its time.
+    return Error(
+        here_.generation == 1 ? Code::kInvalid : Code::kUnavailable,
+        fmt::format("checkpoint.path: another run writes to {} ({}); give another path, or "
+                    "wait until that run has ended",
+                    here_.checkpoint, lock.error().message()));
+  }
+  lock_ = std::move(*lock);
+  if (auto cleaned = store_->clean(); !cleaned)
+    return std::move(cleaned).error().during("checkpoint.path");
+  auto search = store_->findNewest();
+  if (!search) return std::move(search).error().during("checkpoint.path");
+  for (const std::string& sentence : search->passed_over)
+    reporter_.warn("passed over a checkpoint: " + sentence);
+  // What this very run has finished, and was killed before it could say so, is gone on with. What
+  // another run has finished is over, even if this one was killed before it began its own.
+  const bool over = search->finished && (here_.generation == 1 || search->run != here_.run);
+  if (over) search->found.reset();
+  if (search->found) return search;
+  if (auto begun = store_->begin(here_.run); !begun)
+    return std::move(begun).error().during("checkpoint.path");
+  return search;
 }
 
 // The first worker has loaded the state; the others need not see its files.
@@ -263,14 +323,17 @@ Status Checkpoints::loadOwnState(const Safetensors& state, Progress& progress, i
     const std::string_view bytes(reinterpret_cast<const char*>(feedback->data), feedback->bytes());
     if (auto restored = group_.restoreFeedback(bytes); !restored) return restored;
   }
-  const auto text = state.metadata.find("progress");
-  const nlohmann::json json = text == state.metadata.end()
-                                  ? nlohmann::json()
-                                  : nlohmann::json::parse(text->second, nullptr, false);
-  if (!json.is_object()) return Error(Code::kInvalid, "it does not say where the training was");
-  progress = json.get<Progress>();
-  const auto steps = state.metadata.find("optimizer_steps");
-  optimizer_.setSteps(steps == state.metadata.end() ? progress.step : std::stoll(steps->second));
+  const auto metadata = [&](const char* name) {
+    const auto found = state.metadata.find(name);
+    return found == state.metadata.end() ? std::string() : found->second;
+  };
+  auto then = readProgress(metadata("progress"));
+  if (!then) return std::move(then).error();
+  progress = *then;
+  std::int64_t steps = progress.step;
+  const std::string text = metadata("optimizer_steps");
+  std::from_chars(text.data(), text.data() + text.size(), steps);
+  optimizer_.setSteps(steps);
   if (same_world || !differ()) return {};
   // The sums of the epoch so far are those of the workers there were.
   if (here_.rank >= world_then) {
@@ -284,30 +347,42 @@ Result<bool> Checkpoints::isTime(const Progress& progress, bool epoch_over, bool
   if (progress.step == last_step_) return false;
   // Workers that differ write only where they have the same weights, so that another number of them
   // can go on from there; those that train apart never do.
-  const bool apart = job_.train.sync.mode == SyncMode::kEnd;
-  if (!apart && !sync_.inStep(progress.step, epoch_over)) return false;
+  const SyncMode mode = job_.train.sync.mode;
+  if (mode != SyncMode::kEnd && !sync_.inStep(progress.step, epoch_over)) return false;
   if (last) return true;
   const Checkpoint& wanted = job_.checkpoint;
-  if (wanted.every > 0 && progress.step / wanted.every != last_step_ / wanted.every) return true;
-  if (wanted.every == 0 && wanted.interval.count() == 0) return epoch_over;
-  if (wanted.interval.count() == 0) return false;
-  std::int64_t due = std::chrono::steady_clock::now() - last_time_ >= wanted.interval ? 1 : 0;
-  if (!differ()) return due == 1;
-  // One clock decides for all. Asking it at every step would be a wait at every step.
-  if (job_.train.sync.mode == SyncMode::kStep && progress.step % kAskEvery != 0) return false;
-  if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&due, 1)), 0); !told) {
-    return std::move(told).error();
+  const bool timed = wanted.interval.count() > 0;
+  const bool counted = wanted.every > 0 ? progress.step / wanted.every != last_step_ / wanted.every
+                                        : !timed && epoch_over;
+  if (!counted && !timed) return false;
+  // Asking the first one's clock at every step would be a wait at every step.
+  const bool asks = differ();
+  if (!counted && asks && mode != SyncMode::kEvery && progress.step % kAskEvery != 0) return false;
+  // While one is being written no other is taken: training would have to wait for the disk.
+  const bool due = counted || std::chrono::steady_clock::now() - last_time_ >= wanted.interval;
+  std::int64_t take = due && !writer_->isBusy() ? 1 : 0;
+  // One worker decides for all.
+  if (asks) {
+    if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&take, 1)), 0); !told)
+      return std::move(told).error();
   }
-  return due == 1;
+  if (counted) last_step_ = progress.step;
+  return take == 1;
 }
 
 Status Checkpoints::afterStep(const Progress& progress, std::int64_t global_batch, bool epoch_over,
                               bool last) {
+  // Where one worker writes for all, the others have nothing to do.
+  if (!writer_) return {};
   const auto time = isTime(progress, epoch_over, last);
   if (!time) return time.error();
   if (!*time) return {};
+  // The last one is not left out, and nothing has to go on meanwhile.
+  if (last) writer_->finish();
   last_step_ = progress.step;
   last_time_ = std::chrono::steady_clock::now();
+  // Healthy checkpoints would be removed for one that cannot be gone on with.
+  if (auto healthy = checkWeights(network_, progress.step); !healthy) return healthy;
   take(progress, global_batch);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - last_time_;
   delay_ += took.count();
@@ -318,6 +393,6 @@ void Checkpoints::settle() {
   if (writer_) writer_->finish();
 }
 
-Status Checkpoints::finish() { return here_.rank == 0 ? store_->finish() : Status(); }
+Status Checkpoints::finish() { return here_.rank == 0 ? store_->finish(here_.run) : Status(); }
 
 }  // namespace dure

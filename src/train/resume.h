@@ -24,10 +24,12 @@ class Checkpoints {
               FlatOptimizer& optimizer, Synchronizer& sync, Group& group, Reporter& reporter);
 
   // Loads the newest whole checkpoint, if there is one of this training, in every worker; also its
-  // global batch. Invalid if the directory has an unfinished training that is another.
+  // global batch. Invalid if the directory has an unfinished training that is another,
+  // or another run writes to it.
   Status resume(Progress& progress, std::int64_t& global_batch);
 
-  // Takes a snapshot if it is time to.
+  // Takes a snapshot if it is time to and the one before is written. Invalid, and none is taken, if
+  // the weights are not numbers any more.
   Status afterStep(const Progress& progress, std::int64_t global_batch, bool epoch_over, bool last);
   // Waits for what is being written.
   void settle();
@@ -40,6 +42,7 @@ class Checkpoints {
 
  private:
   bool differ() const;
+  Result<CheckpointStore::Search> choose();
   Result<bool> isTime(const Progress& progress, bool epoch_over, bool last);
   Status tellAll(Progress& progress, std::int64_t& global_batch);
   void take(const Progress& progress, std::int64_t global_batch);
@@ -56,10 +59,11 @@ class Checkpoints {
   Synchronizer& sync_;
   Group& group_;
   Reporter& reporter_;
+  std::optional<FileLock> lock_;  // in the first worker
   std::optional<CheckpointStore> store_;
   std::optional<CheckpointWriter> writer_;
   std::chrono::steady_clock::time_point last_time_;
-  std::int64_t last_step_ = 0;
+  std::int64_t last_step_ = 0;  // at which one was taken, or left out
   double delay_ = 0;
 };
 

@@ -38,6 +38,7 @@ Result<Surroundings> readSurroundings() {
   here.port = static_cast<std::uint16_t>(port);
   here.address = variable("DURE_MASTER_ADDR");
   here.key = fmt::format("{}/{}:{}/{}", variable("DURE_JOB"), here.address, port, here.generation);
+  here.run = variable("DURE_RUN");
   here.metrics = variable("DURE_METRICS");
   here.checkpoint = variable("DURE_CHECKPOINT");
   here.output = variable("DURE_OUTPUT");
