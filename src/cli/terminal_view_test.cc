@@ -132,6 +132,17 @@ TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {
   EXPECT_THAT(said(), testing::EndsWith(" · 2 restarts"));
 }
 
+TEST_F(TerminalViews, TheStatusLineTellsHowFarATrainingIsAndHowWell) {
+  view({.status_line = true});
+  EXPECT_TRUE(view_->metric(1, 0,
+                            R"({"step": 50, "steps": 200, "epoch": 1, "epochs": 4,
+                                "samples_per_second": 5120.4, "loss": 0.51234, "accuracy": 0.8125,
+                                "seconds_left": 90.2})"));
+  view_->tick(standing(gangOf(1)));
+  EXPECT_THAT(said(), HasSubstr(" 25% · epoch 1 of 4 · 5120 samples/s · loss 0.5123 · "
+                                "accuracy 0.8125 · 1 m 30 s left"));
+}
+
 TEST_F(TerminalViews, TheStatusLineIsClearedForOutputAndDrawnAgain) {
   view({.status_line = true});
   view_->tick(standing(gangOf(1)));
