@@ -210,6 +210,15 @@ class KillTest(harness.Case):
             model, _ = self.killed_once(**options)
             self.assertEqual(model, calm, more)
 
+    def test_workers_that_train_apart_seldom_ask_for_the_time(self):
+        given = []
+        for number, every in enumerate((1_000_000, "interval: 1h"), start=1):
+            self.undisturbed(epochs=20, every=every, more="sync: end")
+            given.append(self.summary(f"killed.{number}")["memory_bytes"])
+            shutil.rmtree(self.dir / "calm")
+        # 200 steps, and 8 bytes to ask.
+        self.assertLess(given[1] - given[0], 8 * 200 / 4)
+
     def test_the_last_checkpoint_is_the_model(self):
         for more in ("sync: step", "sync: {every: 6, momentum: 0.6, lr: 0.8}"):
             self.undisturbed(more=more, epochs=8)
