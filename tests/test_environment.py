@@ -58,7 +58,7 @@ class Environment(harness.Case):
         ranks = self.check("name: plain\nworkers: 2\nprocesses: 2\nenv: {COLOUR: 'blue = 1'}\n"
                            "checkpoint: saved\noutput: out/model\n" + COMMAND)
         self.assertEqual(sorted(ranks), [0, 1, 2, 3])
-        self.assert_values(ranks[3], DURE_JOB="plain", DURE_STRATEGY="plain", DURE_GENERATION=1,
+        self.assert_values(ranks[3], DURE_JOB="plain", DURE_RUN="plain.1", DURE_STRATEGY="plain", DURE_GENERATION=1,
                            DURE_TASK="worker-1", DURE_ROLE="worker", DURE_INDEX=1, DURE_RANK=3,
                            DURE_WORLD_SIZE=4, DURE_LOCAL_RANK=1, DURE_LOCAL_WORLD_SIZE=2,
                            COLOUR="blue = 1", DURE_CHECKPOINT=str(self.dir / "saved"),

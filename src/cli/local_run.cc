@@ -30,8 +30,11 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);
 // Agents whose coordinator died end at once; longer than this, something is wrong with them.
 constexpr auto kOldAgents = std::chrono::seconds(30);
 
-LocalBackend::Options backendOptions(const RunStore& store, const RunPaths& paths) {
-  return {.agent = agentProgram(), .directory = paths.tasks(), .ports = store.portsDirectory()};
+LocalBackend::Options backendOptions(const RunStore& store, const RunId& id) {
+  return {.run = id.text(),
+          .agent = agentProgram(),
+          .directory = store.paths(id).tasks(),
+          .ports = store.portsDirectory()};
 }
 
 // One run in this process, from the record to the exit code.
@@ -42,7 +45,7 @@ class LocalRun {
         run_(std::move(run)),
         before_(std::move(before)),
         view_(context.out, context.err, clock_, TerminalView::detect()),
-        backend_(loop_, backendOptions(store, run_.paths)) {
+        backend_(loop_, backendOptions(store, run_.id)) {
     signals_.add(SIGQUIT);
   }
 
@@ -173,7 +176,7 @@ std::string agentProgram() {
 
 Result<Site> surveyLocal(const RunStore& store, const Job& job, const RunId& id) {
   asio::io_context loop(1);
-  return LocalBackend(loop, backendOptions(store, store.paths(id))).survey(job);
+  return LocalBackend(loop, backendOptions(store, id)).survey(job);
 }
 
 int runLocal(Context& context, RunStore& store, Job job, const LocalRunOptions& options) {

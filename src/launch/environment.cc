@@ -47,6 +47,7 @@ bool isOneOf(const std::string& word, std::initializer_list<const char*> names) 
 void addDure(Environment& env, const Job& job, const Site& site, const Task& task,
              const Place& place, int generation) {
   env["DURE_JOB"] = job.name;
+  if (!site.run.empty()) env["DURE_RUN"] = site.run;
   env["DURE_STRATEGY"] = strategyName(job.strategy);
   env["DURE_GENERATION"] = text(generation);
   env["DURE_TASK"] = task.name();

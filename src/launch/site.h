@@ -18,6 +18,7 @@ struct Endpoint {
 // What the place where a job runs says about itself before anything starts. The environment of
 // every rank is a function of the job and of this, so it can be printed beforehand.
 struct Site {
+  std::string run;                        // the run's name: "train.2"; empty: there is no record
   std::map<std::string, Endpoint> tasks;  // by task name
   std::string address;                    // where tasks reach the coordinator
   std::string listen;                     // the same as a number, if `address` is a name

@@ -58,6 +58,7 @@ json ownerReference(const json& object) {
 
 Site siteOf(const KubeRun& run, const Job& job, const std::string& manager) {
   Site site;
+  site.run = run.text();
   site.address = run.host("manager");
   site.listen = manager;
   site.names = true;

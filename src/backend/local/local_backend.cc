@@ -80,6 +80,7 @@ LocalBackend::LocalBackend(asio::io_context& loop, Options options)
 
 Result<Site> LocalBackend::survey(const Job& job) {
   Site site;
+  site.run = options_.run;
   site.agent = options_.agent;
   site.trainer = (std::filesystem::path(options_.agent).parent_path() / "dure-trainer").string();
   if (auto found = findCommand(job, site); !found) return std::move(found).error();

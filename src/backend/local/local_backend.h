@@ -24,6 +24,7 @@ inline Layout localLayout(int gpus, int workers) {
 class LocalBackend : public Backend {
  public:
   struct Options {
+    std::string run;        // its name
     std::string agent;      // the agent program
     std::string directory;  // of the run's tasks, absolute
     std::string ports;      // where ports are reserved; shared by all runs of a person
