@@ -1,4 +1,4 @@
-#include "train/resume.h"
+#include "train/checkpoints.h"
 
 #include <fmt/core.h>
 
