@@ -241,7 +241,7 @@ class KillTest(harness.Case):
         self.assertNotEqual(calm, ended)
         with self.lock():
             running = self.start("run", self.job(epochs=5))
-            os.kill(wait_until(self.ranks, 30, "ranks")[0], signal.SIGKILL)
+            os.kill(wait_until(lambda: self.ranks().get(0), 30, "the first rank"), signal.SIGKILL)
             self.wait_for_event("killed.3", "exited")
         done = running.wait(60)
         self.assertEqual(done.code, 0, done.out + done.err)
