@@ -133,7 +133,7 @@ TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {
 }
 
 TEST_F(TerminalViews, TheStatusLineTellsHowFarATrainingIsAndHowWell) {
-  view({.status_line = true});
+  view({.status_line = true, .width = 120});
   EXPECT_TRUE(view_->metric(1, 0,
                             R"({"step": 50, "steps": 200, "epoch": 1, "epochs": 4,
                                 "samples_per_second": 5120.4, "loss": 0.51234, "accuracy": 0.8125,
