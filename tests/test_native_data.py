@@ -130,7 +130,8 @@ output: model.h5
         os.close(main)
         self.assertEqual(process.wait(60), 0)
         text = shown.decode(errors="replace")
-        self.assertRegex(text, r"▕█*.? *▏ +\d+% · epoch \d of 2 · \d+ samples/s · loss \d\.\d{4}")
+        self.assertRegex(text, r"▕█*.? *▏ +\d+% · (epoch \d of 2 · )?\d+ samples/s · loss \d\.\d{4}"
+                               r" · accuracy 0\.\d{4} · \d+ s left")
         self.assertRegex(text, r"speed [\d,]+ samples/s")
         plain = self.dure("run", job, code=0, timeout=120).out
         self.assertRegex(plain, r"(?m)^.*epoch +loss +accuracy +test loss")

@@ -68,20 +68,23 @@ std::string TerminalView::prefix(int rank) const {
 namespace {
 
 constexpr int kBarWidth = 20;
+constexpr int kLeastBarWidth = 5;
+constexpr int kBarEnds = 2;
 
 double numberIn(const nlohmann::json& report, const char* name) {
   return report.contains(name) && report[name].is_number() ? report[name].get<double>() : -1;
 }
 
-// What a program says that knows how many steps there are: how far it is, how fast, how well.
-std::string describeProgress(const nlohmann::json& report) {
-  const double step = numberIn(report, "step"), steps = numberIn(report, "steps");
-  if (steps < 1) return "";
-  std::string text =
-      fmt::format("{} {:3.0f}%", drawBar(step / steps, kBarWidth), 100 * step / steps);
-  if (const double epochs = numberIn(report, "epochs"); epochs > 0) {
-    text += fmt::format(" · epoch {:.0f} of {:.0f}", numberIn(report, "epoch"), epochs);
-  }
+// Every character here is one column wide.
+int columnsOf(const std::string& text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+// How fast a program is, and how well it does.
+std::string describePace(const nlohmann::json& report) {
+  std::string text;
   if (const double rate = numberIn(report, "samples_per_second"); rate >= 0) {
     text += fmt::format(" · {:.0f} samples/s", rate);
   }
@@ -96,7 +99,26 @@ std::string describeProgress(const nlohmann::json& report) {
   return text;
 }
 
-// Every character here is one column wide.
+// What a program says that knows how many steps there are. On a narrow terminal the bar becomes
+// shorter; before there is none, the epoch is left out, of which the percentage tells as much.
+std::string describeProgress(const nlohmann::json& report, int width) {
+  const double part = numberIn(report, "step") / numberIn(report, "steps");
+  const std::string percent = fmt::format(" {:3.0f}%", 100 * part);
+  const std::string pace = describePace(report);
+  std::string epoch;
+  if (const double epochs = numberIn(report, "epochs"); epochs > 0) {
+    epoch = fmt::format(" · epoch {:.0f} of {:.0f}", numberIn(report, "epoch"), epochs);
+  }
+  int room = width - kBarEnds - columnsOf(percent + pace);
+  if (room - columnsOf(epoch) >= kLeastBarWidth) {
+    room -= columnsOf(epoch);
+  } else {
+    epoch.clear();
+  }
+  const std::string bar = room < kLeastBarWidth ? "" : drawBar(part, std::min(room, kBarWidth));
+  return bar + percent + epoch + pace;
+}
+
 std::string cutToWidth(const std::string& text, std::size_t width) {
   std::size_t columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -177,7 +199,7 @@ Status TerminalView::metric(int, int, std::string_view line) {
   const auto report = nlohmann::json::parse(line, nullptr, false);
   if (report.is_object() && report.contains("step") && report["step"].is_number_integer()) {
     step_ = std::max(step_, report["step"].get<std::int64_t>());
-    if (report.contains("steps")) progress_ = describeProgress(report);
+    if (numberIn(report, "steps") >= 1) progress_ = report;
   }
   return {};
 }
@@ -185,14 +207,17 @@ Status TerminalView::metric(int, int, std::string_view line) {
 void TerminalView::tick(const std::string& standing) {
   if (!options_.status_line) return;
   const auto elapsed = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - began_);
+  const int width = std::max(20, options_.width - 1);
   std::string line = fmt::format("{} · {}", standing, describeDuration(elapsed));
-  if (!progress_.empty()) {
-    line = progress_;
+  std::string restarts;
+  if (restarts_ > 0)
+    restarts = fmt::format(" · {} restart{}", restarts_, restarts_ == 1 ? "" : "s");
+  if (!progress_.is_null()) {
+    line = describeProgress(progress_, width - columnsOf(restarts));
   } else if (step_ >= 0) {
     line += fmt::format(" · step {}", step_);
   }
-  if (restarts_ > 0) line += fmt::format(" · {} restart{}", restarts_, restarts_ == 1 ? "" : "s");
-  line = cutToWidth(line, static_cast<std::size_t>(std::max(20, options_.width - 1)));
+  line = cutToWidth(line + restarts, static_cast<std::size_t>(width));
   if (line == status_ && drawn_) return;
   status_ = line;
   drawStatus();

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/coordinator.h"
 
 namespace dure::cli {
@@ -50,7 +52,7 @@ class TerminalView : public Observer {
   std::string text_;  // kept for its capacity
   std::string why_;   // the last generation ended
   std::int64_t step_ = -1;
-  std::string progress_;  // how far a program is that knows how many steps there are
+  nlohmann::json progress_;  // what a program says that knows how many steps there are
   int restarts_ = 0;
 };
 

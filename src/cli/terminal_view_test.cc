@@ -133,14 +133,23 @@ TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {
 }
 
 TEST_F(TerminalViews, TheStatusLineTellsHowFarATrainingIsAndHowWell) {
-  view({.status_line = true, .width = 120});
-  EXPECT_TRUE(view_->metric(1, 0,
-                            R"({"step": 50, "steps": 200, "epoch": 1, "epochs": 4,
-                                "samples_per_second": 5120.4, "loss": 0.51234, "accuracy": 0.8125,
-                                "seconds_left": 90.2})"));
-  view_->tick(standing(gangOf(1)));
-  EXPECT_THAT(said(), HasSubstr(" 25% · epoch 1 of 4 · 5120 samples/s · loss 0.5123 · "
-                                "accuracy 0.8125 · 1 m 30 s left"));
+  const auto line = [&](int width) {
+    view({.status_line = true, .width = width});
+    EXPECT_TRUE(view_->metric(1, 0,
+                              R"({"step": 50, "steps": 200, "epoch": 1, "epochs": 4,
+                                  "samples_per_second": 5120.4, "loss": 0.51234,
+                                  "accuracy": 0.8125, "seconds_left": 90.2})"));
+    view_->tick(standing(gangOf(1)));
+    return said();
+  };
+  EXPECT_THAT(line(120), testing::EndsWith("▕█████               ▏  25% · epoch 1 of 4 · "
+                                           "5120 samples/s · loss 0.5123 · accuracy 0.8125 · "
+                                           "1 m 30 s left"));
+  // Nothing that people look for is cut off where there is less room.
+  EXPECT_THAT(line(80), testing::EndsWith("▕█▊     ▏  25% · 5120 samples/s · loss 0.5123 · "
+                                          "accuracy 0.8125 · 1 m 30 s left"));
+  EXPECT_THAT(line(75), testing::EndsWith("  25% · 5120 samples/s · loss 0.5123 · "
+                                          "accuracy 0.8125 · 1 m 30 s left"));
 }
 
 TEST_F(TerminalViews, TheStatusLineIsClearedForOutputAndDrawnAgain) {
