@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "train/model_files.h"
 #include "train/network.h"
+#include "train/reason.h"
 
 namespace dure {
 namespace {
@@ -63,12 +64,10 @@ Status checkFits(Network& network, const std::string& file, const DataShape& dat
   try {
     output = network.forward(at::zeros(shape, data.words ? at::kLong : at::kFloat), nullptr);
   } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
     return Error(
         Code::kInvalid,
         fmt::format("{} does not take samples of {} of shape [{}]: {}{}", file,
-                    data.words ? "words" : "numbers", fmt::join(data.sample, ", "),
-                    text.substr(0, text.find('\n')),
+                    data.words ? "words" : "numbers", fmt::join(data.sample, ", "), reasonOf(error),
                     data.words ? "" : " (if they are words, train.model.vocabulary says so)"));
   }
   const std::int64_t rows = output.dim() > 0 ? output.size(0) : 0;

@@ -149,7 +149,7 @@ TEST_F(ModelsTest, ModulesThatDoNotFitTheDataAreRefusedInASentence) {
                               "    assert x.size(0) == 0, 'too hot'\n"
                               "    return x\n"),
                   {.sample = {4}}),
-              HasSubstr("net.pt does not take samples"));
+              testing::AllOf(HasSubstr("net.pt does not take samples"), HasSubstr("too hot")));
   const std::string keras = writeKerasModel(json::array({layer("Dense", {{"units", 4}})}));
   EXPECT_EQ(why(keras, {.sample = {4}, .classes = 4}), "made");
   EXPECT_THAT(why(keras, {.sample = {4}}), HasSubstr("net.json gives 4 numbers for a sample"));

@@ -6,16 +6,10 @@
 #include "base/files.h"
 #include "train/model_files.h"
 #include "train/network.h"
+#include "train/reason.h"
 
 namespace dure {
 namespace {
-
-// The first line of what torch or a module threw: the rest is about torch's own code.
-std::string firstLine(const std::exception& error) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch != nullptr ? torch->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
-}
 
 // Gives every tensor memory of its own for as long as it lives. In a file, views of one buffer
 // would each be the whole of it, or one and the same.
@@ -86,7 +80,7 @@ class ScriptNetwork : public Network {
     throw;
   } catch (const std::exception& error) {
     // What the module itself raises is not torch's kind of error, which callers know.
-    TORCH_CHECK(false, path_, ": ", firstLine(error));
+    TORCH_CHECK(false, path_, ": ", reasonOf(error));
   }
 
   Status save(const std::string& path, const std::map<std::string, std::string>& about) override {
@@ -146,7 +140,7 @@ Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path) try 
 } catch (const std::exception& error) {
   // Not torch's own errors alone: its reader of archives and its parser have others.
   return Error(Code::kInvalid,
-               fmt::format("{}: not a TorchScript module: {}", path, firstLine(error)));
+               fmt::format("{}: not a TorchScript module: {}", path, reasonOf(error)));
 }
 
 }  // namespace dure

@@ -16,6 +16,7 @@
 #include "train/batch_loader.h"
 #include "train/checkpoints.h"
 #include "train/evaluation.h"
+#include "train/reason.h"
 #include "train/reporter.h"
 #include "train/sample_order.h"
 #include "train/schedule.h"
@@ -454,17 +455,11 @@ class Trainer {
 
 Status train(const Job& job, const Surroundings& here) try {
   return Trainer(job, here).run();
-} catch (const c10::Error& error) {
-  // What torch throws is about the user's module, or memory: its first line says it.
-  return Error(Code::kInvalid, error.what_without_backtrace());
 } catch (const std::bad_alloc&) {
   return Error(Code::kUnavailable, "there is not enough memory");
-} catch (const std::exception& exception) {
-  // TorchScript's own exceptions come with a traceback: what was raised stands at its end.
-  const std::string text = exception.what();
-  const auto end = text.find_last_not_of('\n');
-  const auto begin = text.find_last_of('\n', end);
-  return Error(Code::kInvalid, text.substr(begin + 1, end - begin));
+} catch (const std::exception& error) {
+  // What torch throws is about the user's module, or memory.
+  return Error(Code::kInvalid, reasonOf(error));
 }
 
 }  // namespace dure
