@@ -16,9 +16,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 TEST(DocumentTest, ThePageInDocsIsTheGeneratedOne) {
-  const fs::path source = fs::path(__FILE__).parent_path();
-  const fs::path page = source.parent_path().parent_path() / "docs" / "job-file.md";
-  const auto text = readFile(page.string(), 1u << 20);
+  const auto text = readFile(DURE_DOCS "/job-file.md", 1u << 20);
   ASSERT_TRUE(text) << text.error().message();
   if (*text == jobDocumentation()) return;
   const fs::path generated = fs::path(testing::TempDir()) / "job-file.md";
