@@ -1,12 +1,19 @@
+#include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
+#include <thread>
 
 #include <fmt/core.h>
 
 #include "spec/load.h"
 #include "train/memory.h"
 #include "train/trainer.h"
+
+namespace {
+
+constexpr std::chrono::seconds kAfterOthers{1};
+
+}  // namespace
 
 // dure-trainer [JOB.yaml]: one worker of a native job. Without Dure around it, the only one.
 int main(int argc, char** argv) {
@@ -28,7 +35,10 @@ int main(int argc, char** argv) {
   if (here->output.empty()) here->output = loaded.job.output;
   const Status trained = train(loaded.job, *here);
   if (trained) return 0;
-  // 2 says that trying again would not help.
   const Code code = trained.error().code();
+  // Most often because another worker is gone, which itself says why it ended. Whoever started the
+  // workers sees that one first, and ends this one.
+  if (code == Code::kUnavailable && here->world > 1) std::this_thread::sleep_for(kAfterOthers);
+  // 2 says that trying again would not help.
   return fail(trained.error().message(), code == Code::kInvalid || code == Code::kNotFound ? 2 : 1);
 }
