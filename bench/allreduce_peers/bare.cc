@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -51,11 +52,18 @@ template <int kRanks>
 [[gnu::target("avx2"), gnu::optimize("O3")]] void sumPart(std::size_t begin, std::size_t end) {
   float* of[kRanks];
   for (int other = 0; other < kRanks; ++other) of[other] = numbers[other];
+  constexpr std::size_t kStride = 128;
+  for (std::size_t at = begin; at < end; at += kStride) {
+    for (std::size_t line = 2 * kStride; line < 3 * kStride; line += 16) {
+      for (int other = 0; other < kRanks; ++other) __builtin_prefetch(of[other] + at + line);
+    }
+    const std::size_t stop = std::min(at + kStride, end);
 #pragma GCC ivdep
-  for (std::size_t i = begin; i < end; ++i) {
-    float sum = of[0][i];
-    for (int other = 1; other < kRanks; ++other) sum += of[other][i];
-    for (int other = 0; other < kRanks; ++other) of[other][i] = sum;
+    for (std::size_t i = at; i < stop; ++i) {
+      float sum = of[0][i];
+      for (int other = 1; other < kRanks; ++other) sum += of[other][i];
+      for (int other = 0; other < kRanks; ++other) of[other][i] = sum;
+    }
   }
 }
 
