@@ -53,7 +53,8 @@ HostGroup::HostGroup(std::shared_ptr<SharedMemory> memory, const HostGroupOption
       size_(static_cast<int>(options.ranks.size())),
       ranks_(options.ranks),
       peers_(size_) {
-  if (memory_) steps_ = std::make_unique<Steps>(memory_, member_, ranks_, options.timeout);
+  const Duration wait = options.wait.count() > 0 ? options.wait : options.timeout;
+  if (memory_) steps_ = std::make_unique<Steps>(memory_, member_, ranks_, wait);
 }
 
 Result<std::unique_ptr<HostGroup>> HostGroup::join(const HostGroupOptions& options) {

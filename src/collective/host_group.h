@@ -22,7 +22,8 @@ struct HostGroupOptions {
   std::string key;            // the same for all members, and for nobody else
   int member = 0;             // from 0
   std::vector<int> ranks;     // one for each member: its rank, for messages
-  Duration timeout{300'000};  // of the joining, and of every later wait
+  Duration timeout{300'000};  // of the joining
+  Duration wait{0};           // of every later wait; 0: the same
   // What a member hands over at once. Small enough for the caches of two processors to hold what is
   // under way, large enough to hide what keeping in step costs.
   std::size_t slot_bytes = 128u << 10u;

@@ -116,12 +116,14 @@ TEST(HostGroupFailure, TheReasonOfOneReachesTheOthers) {
   });
 }
 
-TEST(HostGroupFailure, OneThatDoesNotComeIsWaitedForUntilTheTimeout) {
+TEST(HostGroupFailure, OneThatDoesNotComeIsWaitedForAsLongAsWasAsked) {
   const std::string key = freshKey();
   std::vector<std::jthread> threads;
   for (int member = 0; member < 2; ++member) {
     threads.emplace_back([&, member] {
-      auto group = HostGroup::join(optionsFor(key, member, 2, Duration(400)));
+      auto options = optionsFor(key, member, 2);
+      options.wait = Duration(400);
+      auto group = HostGroup::join(options);
       ASSERT_TRUE(group);
       if (member == 1) {
         std::this_thread::sleep_for(milliseconds(900));
@@ -132,6 +134,16 @@ TEST(HostGroupFailure, OneThatDoesNotComeIsWaitedForUntilTheTimeout) {
       EXPECT_EQ(status.error().message(), "rank 1 did not come within 0.4 s");
     });
   }
+}
+
+TEST(HostGroupFailure, LongWaitsDoNotMakeTheMeetingLong) {
+  auto options = optionsFor(freshKey(), 0, 2, Duration(300));
+  options.wait = std::chrono::hours(24);
+  const auto began = SteadyClock::now();
+  const auto group = HostGroup::join(options);
+  ASSERT_FALSE(group);
+  EXPECT_EQ(group.error().code(), Code::kUnavailable);
+  EXPECT_LT(SteadyClock::now() - began, milliseconds(5000));
 }
 
 }  // namespace

@@ -148,11 +148,11 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
     places = placesOf(join.rank, host_of_rank);
   }
   const auto& ranks = places.hosts[static_cast<std::size_t>(places.hostOf(join.rank))];
-  // All members have just been heard of through the store, so that their meeting is no long wait.
   auto host = HostGroup::join({.key = fmt::format("{}/{}", table.token, ranks[0]),
                                .member = places.memberOf(join.rank),
                                .ranks = ranks,
-                               .timeout = laterWait(join)});
+                               .timeout = join.timeout,
+                               .wait = join.wait});
   if (!host) return std::move(host).error();
   std::unique_ptr<Leaders> leaders;
   if (places.hosts.size() > 1 && ranks[0] == join.rank) {
