@@ -74,7 +74,7 @@ class Raises(torch.nn.Module):
         super().__init__()
         self.dense = torch.nn.Linear(144, 4)
     def forward(self, x):
-        assert x.size(0) < 2, 'such images are not for me'
+        assert CONDITION, 'such images are not for me'
         return self.dense(x.flatten(1))
 torch.jit.script(Raises()).save('raises.pt')
 """
@@ -120,15 +120,17 @@ class ExactTest(harness.Case):
 
     def test_a_module_that_raises_is_one_sentence(self):
         write_images(self.dir / "data.npz", rows=64, size=12)
-        self.write("module.py", RAISES)
-        harness.run_text([harness.PYTHON, "module.py"], cwd=self.dir)
         self.write("job.yaml", JOB.format(workers=2, model="{file: raises.pt}", batch=8, more="",
                                           output="none.pt"))
-        done = self.dure("run", "job.yaml", timeout=60)
-        self.assertNotEqual(done.code, 0)
-        self.assertIn("such images are not for me", done.out + done.err)
-        self.assertNotIn("SIGABRT", done.out + done.err)
-        self.assertNotIn("restart", done.out + done.err, "trying again would not help")
+        for condition, sentence in (("x.size(0) < 2", "raises.pt does not take [^:]*"),
+                                    ("not self.training", "raises.pt")):
+            self.write("module.py", RAISES.replace("CONDITION", condition))
+            harness.run_text([harness.PYTHON, "module.py"], cwd=self.dir)
+            done = self.dure("run", "job.yaml", timeout=60)
+            self.assertNotEqual(done.code, 0)
+            self.assertRegex(done.out + done.err, rf"dure-trainer: \S*{sentence}: .*such images are not for me")
+            self.assertNotIn("SIGABRT", done.out + done.err)
+            self.assertNotIn("restart", done.out + done.err, "trying again would not help")
 
     def test_the_same_seed_and_workers_give_the_same_bits(self):
         write_images(self.dir / "data.npz", rows=250, size=12)

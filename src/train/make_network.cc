@@ -63,7 +63,9 @@ Status checkFits(Network& network, const std::string& file, const DataShape& dat
   at::Tensor output;
   try {
     output = network.forward(at::zeros(shape, data.words ? at::kLong : at::kFloat), nullptr);
-  } catch (const c10::Error& error) {
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
     return Error(
         Code::kInvalid,
         fmt::format("{} does not take samples of {} of shape [{}]: {}{}", file,

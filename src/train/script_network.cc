@@ -35,8 +35,7 @@ class MemoryOfTheirOwn {
 
 class ScriptNetwork : public Network {
  public:
-  ScriptNetwork(std::string path, torch::jit::Module module)
-      : path_(std::move(path)), module_(std::move(module)) {
+  explicit ScriptNetwork(torch::jit::Module module) : module_(std::move(module)) {
     std::vector<Parameters::Spec> specs;
     std::vector<at::Tensor> tensors;
     for (const auto& named : module_.named_parameters()) {
@@ -67,7 +66,7 @@ class ScriptNetwork : public Network {
     if (!add) parameters_->grads().zero_();
   }
 
-  at::Tensor forward(const at::Tensor& input, const StepRandom* random) override try {
+  at::Tensor forward(const at::Tensor& input, const StepRandom* random) override {
     if (random != nullptr) {
       at::manual_seed(random->key ^ static_cast<std::uint64_t>(random->first_sample));
       module_.train();
@@ -76,11 +75,6 @@ class ScriptNetwork : public Network {
     }
     const at::Tensor output = module_.forward({channelsFirst(input)}).toTensor();
     return output.dim() > 2 ? output.flatten(1) : output;
-  } catch (const c10::Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    // What the module itself raises is not torch's kind of error, which callers know.
-    TORCH_CHECK(false, path_, ": ", reasonOf(error));
   }
 
   Status save(const std::string& path, const std::map<std::string, std::string>& about) override {
@@ -115,7 +109,6 @@ class ScriptNetwork : public Network {
     return input;
   }
 
-  const std::string path_;
   torch::jit::Module module_;
   std::vector<at::Tensor> buffers_;
 };
@@ -136,7 +129,7 @@ Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path) try 
                                                path, named.name));
     }
   }
-  return std::unique_ptr<Network>(std::make_unique<ScriptNetwork>(path, std::move(module)));
+  return std::unique_ptr<Network>(std::make_unique<ScriptNetwork>(std::move(module)));
 } catch (const std::exception& error) {
   // Not torch's own errors alone: its reader of archives and its parser have others.
   return Error(Code::kInvalid,

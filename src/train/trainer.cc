@@ -459,7 +459,8 @@ Status train(const Job& job, const Surroundings& here) try {
   return Error(Code::kUnavailable, "there is not enough memory");
 } catch (const std::exception& error) {
   // What torch throws is about the user's module, or memory.
-  return Error(Code::kInvalid, reasonOf(error));
+  const std::string& file = job.train.model.file;
+  return Error(Code::kInvalid, (file.empty() ? "" : file + ": ") + reasonOf(error));
 }
 
 }  // namespace dure
