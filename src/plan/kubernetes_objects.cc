@@ -159,14 +159,14 @@ Status InventoryBuilder::addPod(const json& pod) {
   if (phase == "Succeeded" || phase == "Failed") return {};
   std::string where = text(pod, {"spec", "nodeName"});
   // The scheduler has not seen it yet, but whoever planned it has given it this place.
-  if (where.empty()) where = text(pod, {"metadata", "annotations", kNodeAnnotation.data()});
+  if (where.empty()) where = text(pod, {"metadata", "annotations", kNodeAnnotation});
   const auto found = index_.find(where);
   if (found == index_.end()) return {};
   const std::string name = text(pod, {"metadata", "name"});
   const auto request = requestOf(pod);
   if (!request) return Error(request.error()).during("pod " + name);
   Node& node = inventory_.nodes[found->second];
-  const json& label = at(pod, {"metadata", "labels", kJobLabel.data()});
+  const json& label = at(pod, {"metadata", "labels", kJobLabel});
   node.free.millicores = addUp(node.free.millicores, -request->millicores);
   node.free.memory = addUp(node.free.memory, -request->memory);
   node.free.pods -= 1;

@@ -15,9 +15,9 @@
 namespace dure {
 
 // The label of a pod that says which job it belongs to.
-inline constexpr std::string_view kJobLabel = "dure/job";
+inline constexpr const char* kJobLabel = "dure/job";
 // The annotation of a pod that says which node it was planned for.
-inline constexpr std::string_view kNodeAnnotation = "dure/node";
+inline constexpr const char* kNodeAnnotation = "dure/node";
 
 // An inventory from the objects of a Kubernetes API: first all nodes, then all pods. Invalid, with
 // the name of the object, if one of them is not what it should be.

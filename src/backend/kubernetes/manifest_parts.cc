@@ -116,6 +116,11 @@ json mountsOf(const Job& job, const std::string& workdir, bool chief) {
   return out;
 }
 
+int portOf(const Job& job) {
+  constexpr int kDefault = 29500;  // PyTorch's own, and what others expect
+  return job.port != 0 ? job.port : kDefault;
+}
+
 json resourcesOf(const Job& job, int gpus) {
   json out = json::object();
   if (job.resources.cpus > 0) {

@@ -30,6 +30,9 @@ nlohmann::json mountsOf(const Job& job, const std::string& workdir, bool chief);
 // "resources" of a container: what the job asks for one task, and so many GPUs.
 nlohmann::json resourcesOf(const Job& job, int gpus);
 
+// Where the ranks of a job meet: every pod has an address of its own.
+int portOf(const Job& job);
+
 // Where pods may be placed: the fields of a pod's "spec" that say so, as far as the job does.
 nlohmann::json schedulingOf(const Job& job);
 

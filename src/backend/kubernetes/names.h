@@ -4,6 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "plan/kubernetes_objects.h"
+
 // What the objects of a run are called, and how they are found again.
 namespace dure {
 
@@ -28,7 +30,7 @@ struct KubeRun {
 
 namespace labels {
 inline constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";
-inline constexpr const char* kJob = "dure/job";
+inline constexpr const char* kJob = kJobLabel;
 inline constexpr const char* kRun = "dure/run";  // the number
 inline constexpr const char* kPart =
     "dure/part";  // record, journal, folder, metrics, manager, task
@@ -41,7 +43,7 @@ inline constexpr const char* kPlacementLease = "dure-placement";
 
 namespace annotations {
 // The node that a pod was planned for: it counts as taken before the scheduler has seen the pod.
-inline constexpr const char* kNode = "dure/node";
+inline constexpr const char* kNode = kNodeAnnotation;
 // The ranks whose output a pod prints, in this order: "2,3"; with several, each line begins "[2] ".
 inline constexpr const char* kRanks = "dure/ranks";
 // Whose a journal is.

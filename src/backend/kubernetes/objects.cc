@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-// PyTorch's own, and what others expect.
-constexpr int kDefaultPort = 29500;
 constexpr int kStorePort = 29400;
 
 json metadataOf(const KubeRun& run, const std::string& name, const char* part, const json& owner) {
@@ -78,8 +76,7 @@ Site siteOf(const KubeRun& run, const Job& job, const std::string& manager) {
                   Layout{.workers = most,
                   .gpus = std::vector<int>(job.gpus > 0 ? static_cast<std::size_t>(most) : 0, 1)})
            .tasks) {
-    site.tasks[task.name()] = {.address = run.host(task.name()),
-                               .port = job.port != 0 ? job.port : kDefaultPort};
+    site.tasks[task.name()] = {.address = run.host(task.name()), .port = portOf(job)};
   }
   return site;
 }
@@ -104,8 +101,7 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
                       {"stringData", {{"secret", secret}}}}});
   // Names for the pods: TASK.RUN, from when they run until they end. (Were unready ones published
   // too, older versions would keep the address of a pod that has failed beside its successor's.)
-  json ports =
-      json::array({{{"name", "ranks"}, {"port", job.port != 0 ? job.port : kDefaultPort}}});
+  json ports = json::array({{{"name", "ranks"}, {"port", portOf(job)}}});
   objects.push_back(
       {kinds::kServices,
        {{"apiVersion", "v1"},

@@ -15,7 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDefaultPort = 29500;
 constexpr const char* kApplication = "app.kubernetes.io/name";
 constexpr const char* kComponent = "app.kubernetes.io/component";
 // Tells these pods from those of `dure run`, which may have the same job and task.
@@ -95,8 +94,7 @@ Status checkTasks(const Job& job) {
 Site siteFor(const Job& job, const Roster& roster, const Task& task) {
   Site site;
   for (const Task& member : roster.tasks) {
-    site.tasks[member.name()] = {.address = objectName(job, member),
-                                 .port = job.port != 0 ? job.port : kDefaultPort};
+    site.tasks[member.name()] = {.address = objectName(job, member), .port = portOf(job)};
   }
   site.directory = kDirectory;
   site.trainer = "dure-trainer";
@@ -160,11 +158,11 @@ json podFor(const Job& job, const Roster& roster, const Task& task,
 json serviceFor(const Job& job, const Task& task) {
   const json selector = {
       {labels::kJob, job.name}, {labels::kPart, kRendered}, {labels::kTask, task.name()}};
-  const int port = job.port != 0 ? job.port : kDefaultPort;
-  return {{"apiVersion", "v1"},
-          {"kind", "Service"},
-          {"metadata", {{"name", objectName(job, task)}, {"labels", labelsFor(job, task)}}},
-          {"spec", {{"selector", selector}, {"ports", {{{"name", "ranks"}, {"port", port}}}}}}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "Service"},
+      {"metadata", {{"name", objectName(job, task)}, {"labels", labelsFor(job, task)}}},
+      {"spec", {{"selector", selector}, {"ports", {{{"name", "ranks"}, {"port", portOf(job)}}}}}}};
 }
 
 // Seconds, rounded up.
