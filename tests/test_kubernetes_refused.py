@@ -6,7 +6,11 @@ from kubernetes import OnKubernetes, RunsOnKubernetes
 
 
 class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
-    def refused(self, job, code, *sentences, before=lambda: None, lines=1):
+    def refused(self, job, code, *sentences, **options):
+        self.fails(job, code, *sentences, **options)
+        self.wait_until(lambda: self.left_over() == [], "nothing is left behind")
+
+    def fails(self, job, code, *sentences, before=lambda: None, lines=1):
         running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)
         before()
         done = running.wait(120)
@@ -14,7 +18,6 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
         for sentence in sentences:
             self.assertIn(sentence, done.err)
         self.assertLessEqual(len(done.err.strip().splitlines()), lines, done.err)
-        self.wait_until(lambda: self.left_over() == [], "nothing is left behind")
 
     def test_an_image_that_does_not_exist(self):
         job = self.job_file("noimage", workers=2, command=["true"], image="dure.test/nowhere:1")
@@ -58,17 +61,31 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
                             more=[{"path": "/dure/bin", "host": "/usr/share", "read_only": True}])
         self.refused(job, 3, "worker-0 cannot start: its container worker-0 could not be started", "/dure/bin/dure-agent")
 
-    def test_too_little_memory_for_the_init_container(self):
+    def little_memory(self, size):
+        """Lets no pod of the gang, unlike the manager, have more memory than this. What this returns is to be called when the run
+        has started."""
+        self.hold_placement()
+
         def limit():
             self.wait_until(lambda: self.objects("configmaps", "dure/part=journal"), "the manager runs")
             self.create({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "little", "namespace": self.namespace},
-                         "spec": {"limits": [{"type": "Container", "default": {"memory": "8Mi"}}]}})
+                         "spec": {"limits": [{"type": "Container", "default": {"memory": size}}]}})
             self.release_placement()
-        self.hold_placement()
+        return limit
+
+    def test_too_little_memory_for_the_init_container(self):
         job = self.job_file("little", workers=1, command=["true"])
         # Sometimes the node notices too late that it was the memory; then there is another try.
         self.refused(job, 3, "worker-0 cannot start: the agent cannot be put into its pod: exit code 137, OOMKilled",
-                     before=limit, lines=4)
+                     before=self.little_memory("8Mi"), lines=4)
+
+    def test_a_program_that_always_fills_its_memory(self):
+        # Some kubelets let the kernel end the whole pod, some only the largest process. Here that is the agent: the
+        # memory goes to files, not to the process that writes them.
+        job = self.job_file("hungry", workers=2, command=["dd", "if=/dev/zero", "of=/dev/shm/full", "bs=4k"],
+                            restarts={"limit": 1})
+        self.fails(job, 1, "its pod ran out of memory; resources.memory gives it more (failure 2, the limit is 1 restarts)",
+                   before=self.little_memory("32Mi"), lines=6)
 
     def test_a_quota_that_is_exceeded(self):
         self.create({"apiVersion": "v1", "kind": "ResourceQuota",

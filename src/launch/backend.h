@@ -34,8 +34,9 @@ class Backend {
     std::function<void(const std::string& why)> waits;
     // The task cannot be started, and why; `for_good` if another try would not help.
     std::function<void(const std::string& task, const std::string& why, bool for_good)> refused;
-    // The task is being taken away by the place itself: a node is lost or emptied.
-    std::function<void(const std::string& task, const std::string& why)> taken;
+    // The task is being taken away by the place itself: a node is lost or emptied, or the task has
+    // filled the memory that it may have, which is `by_program`.
+    std::function<void(const std::string& task, const std::string& why, bool by_program)> taken;
     // Nothing of a started task is left: neither its agent nor any process below it.
     std::function<void(const std::string& task)> gone;
   };

@@ -44,7 +44,7 @@ int likelyCause(const Exited& exit) {
     if (exit.status.signal == signal) return 0;
   }
   const std::string line = tellingLine(exit.tail);
-  for (const char* words : {"Connection", "connection", "Broken pipe", "peer"}) {
+  for (const char* words : {"Connection", "connection", "Broken pipe", "peer", "is gone"}) {
     if (line.find(words) != std::string::npos) return 2;
   }
   return 1;

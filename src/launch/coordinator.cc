@@ -61,16 +61,17 @@ Status Coordinator::start(std::function<void(Outcome, const std::string&)> finis
     if (!server) return std::move(server).error();
     store_server_ = *std::move(server);
   }
-  backend_.listen(
-      {.placed = [this](const Layout& layout) { see(GangPlaced{layout}); },
-       .waits = [this](const std::string& why) { see(GangWaits{why}); },
-       .refused =
-           [this](const std::string& task, const std::string& why, bool for_good) {
-             see(TaskRefused{.task = task, .why = why, .for_good = for_good});
-           },
-       .taken = [this](const std::string& task,
-                       const std::string& why) { see(TaskLost{.task = task, .why = why}); },
-       .gone = [this](const std::string& task) { gone(task); }});
+  backend_.listen({.placed = [this](const Layout& layout) { see(GangPlaced{layout}); },
+                   .waits = [this](const std::string& why) { see(GangWaits{why}); },
+                   .refused =
+                       [this](const std::string& task, const std::string& why, bool for_good) {
+                         see(TaskRefused{.task = task, .why = why, .for_good = for_good});
+                       },
+                   .taken =
+                       [this](const std::string& task, const std::string& why, bool by_program) {
+                         see(TaskLost{.task = task, .why = why, .by_program = by_program});
+                       },
+                   .gone = [this](const std::string& task) { gone(task); }});
   accept();
   tick();
   for (Action& action : gang_.begin(clock_.now())) pending_.push_back(std::move(action));

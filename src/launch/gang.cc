@@ -52,28 +52,28 @@ std::vector<Action> Gang::begin(TimePoint now) {
 std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
   now_ = now;
   std::visit(
-      Overloaded{
-          [&](const GangPlaced& s) {
-            if (phase_ == Phase::kPlacing) startGeneration(s.layout);
-          },
-          [&](const GangWaits& s) {
-            if (phase_ != Phase::kPlacing || s.why == waits_) return;
-            waits_ = s.why;
-            write({.kind = EntryKind::kPending, .reason = s.why});
-          },
-          [&](const TaskJoined& s) { onJoined(s); }, [&](const ProcessExited& s) { onExited(s); },
-          [&](const TaskFinished& s) {
-            const auto member = members_.find(s.task);
-            if (member != members_.end()) member->second.finished = true;
-          },
-          [&](const TaskLost& s) { onLost(s.task, s.why); },
-          [&](const TaskRefused& s) { onRefused(s); }, [&](const TaskGone& s) { onGone(s.task); },
-          [&](const TaskBeat& s) { onBeat(s); }, [&](const StopAsked& s) { onStopAsked(s); },
-          [&](const PlaceFailed& s) {
-            if (phase_ == Phase::kFinished) return;
-            stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
-          },
-          [&](const Tick&) { onTick(); }},
+      Overloaded{[&](const GangPlaced& s) {
+                   if (phase_ == Phase::kPlacing) startGeneration(s.layout);
+                 },
+                 [&](const GangWaits& s) {
+                   if (phase_ != Phase::kPlacing || s.why == waits_) return;
+                   waits_ = s.why;
+                   write({.kind = EntryKind::kPending, .reason = s.why});
+                 },
+                 [&](const TaskJoined& s) { onJoined(s); },
+                 [&](const ProcessExited& s) { onExited(s); },
+                 [&](const TaskFinished& s) {
+                   const auto member = members_.find(s.task);
+                   if (member != members_.end()) member->second.finished = true;
+                 },
+                 [&](const TaskLost& s) { onLost(s); }, [&](const TaskRefused& s) { onRefused(s); },
+                 [&](const TaskGone& s) { onGone(s.task); }, [&](const TaskBeat& s) { onBeat(s); },
+                 [&](const StopAsked& s) { onStopAsked(s); },
+                 [&](const PlaceFailed& s) {
+                   if (phase_ == Phase::kFinished) return;
+                   stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
+                 },
+                 [&](const Tick&) { onTick(); }},
       seen);
   return std::exchange(actions_, {});
 }
@@ -181,7 +181,7 @@ void Gang::onExited(const ProcessExited& seen) {
   // Somebody told the agent to end, as Kubernetes does when it empties a node; it was not us. A
   // program that ends well then has not done its work, it only has good manners.
   if (seen.exit.asked && phase_ == Phase::kRunning) {
-    return onLost(seen.task, "it was told to stop from outside");
+    return onLost({.task = seen.task, .why = "it was told to stop from outside"});
   }
   const bool ok = seen.exit.status.ok() && seen.exit.error.empty();
   if (ok) ++members_.at(seen.task).exits_ok;
@@ -208,21 +208,27 @@ void Gang::onExited(const ProcessExited& seen) {
   }
 }
 
-void Gang::onLost(const std::string& name, const std::string& why) {
-  const Task* task = roster_.find(name);
-  if (task == nullptr || members_.at(name).finished) return;
-  Verdict verdict{
-      .kind = Verdict::Kind::kPlace,
-      .reason = fmt::format("{} was lost in generation {}: {}", whoIs(*task, 0), generation_, why)};
+void Gang::onLost(const TaskLost& seen) {
+  const Task* task = roster_.find(seen.task);
+  if (task == nullptr || members_.at(seen.task).finished) return;
+  Member& member = members_.at(seen.task);
+  Verdict verdict{.kind = seen.by_program ? Verdict::Kind::kProgram : Verdict::Kind::kPlace,
+                  .reason = fmt::format("{} was lost in generation {}: {}", whoIs(*task, 0),
+                                        generation_, seen.why),
+                  .certain = seen.by_program};
   if (phase_ == Phase::kStarting || phase_ == Phase::kRunning) {
-    members_.at(name).lost = true;
-    stop(std::move(verdict), job_.timeouts.stop);
-  } else if (phase_ == Phase::kStopping && verdict_->kind == Verdict::Kind::kProgram &&
-             !members_.at(name).killed) {
-    // A rank that fails because another one's agent vanished is not to blame.
-    members_.at(name).lost = true;
-    verdict_ = std::move(verdict);
+    member.lost = !seen.by_program;
+    return stop(std::move(verdict), job_.timeouts.stop);
   }
+  if (phase_ != Phase::kStopping || member.killed) return;
+  // A rank that fails because another one's agent vanished is not to blame. Nor is the place if it
+  // turns out later that a program made the agent vanish.
+  const bool follows =
+      !verdict_->certain && (verdict_->kind == Verdict::Kind::kProgram ||
+                             (verdict_->kind == Verdict::Kind::kPlace && seen.by_program));
+  if (!follows) return;
+  member.lost = !seen.by_program;
+  verdict_ = std::move(verdict);
 }
 
 void Gang::onRefused(const TaskRefused& seen) {
@@ -235,7 +241,7 @@ void Gang::onRefused(const TaskRefused& seen) {
           .reason = fmt::format("{} cannot start: {}", seen.task, seen.why)},
          Duration(0));
   } else {
-    onLost(seen.task, seen.why);
+    onLost({.task = seen.task, .why = seen.why});
   }
   if (!seen.is_there) onGone(seen.task);
 }
@@ -244,7 +250,7 @@ void Gang::onGone(const std::string& name) {
   const auto member = members_.find(name);
   if (member == members_.end() || member->second.gone) return;
   if (!member->second.finished && phase_ != Phase::kStopping) {
-    onLost(name, "its agent ended");
+    onLost({.task = name, .why = "its agent ended"});
   }
   member->second.gone = true;
   const bool all =
@@ -446,7 +452,8 @@ void Gang::checkHearts() {
     const Duration silence = since(member.heard, now_);
     const Task& task = *roster_.find(name);
     if (silence > limit) {
-      onLost(name, fmt::format("its agent has been silent for {}", describeDuration(silence)));
+      onLost({.task = name,
+              .why = fmt::format("its agent has been silent for {}", describeDuration(silence))});
       return;
     }
     if (silence > limit / 2 && member.silent_told != member.heard) {

@@ -33,6 +33,7 @@ struct TaskFinished {
 struct TaskLost {
   std::string task;
   std::string why;
+  bool by_program = false;  // which took more than the task may have, and its agent with it
 };
 // The backend has a place for every task of the next generation, or has none yet.
 struct GangPlaced {
@@ -148,6 +149,7 @@ class Gang {
     std::string reason;
     // The smallest among several is the cause: how likely its kind is one, when it ended.
     std::pair<int, std::int64_t> cause;
+    bool certain = false;  // that an agent is lost does not change it any more
   };
 
   void placeGeneration();
@@ -155,7 +157,7 @@ class Gang {
   void onRefused(const TaskRefused& seen);
   void onJoined(const TaskJoined& seen);
   void onExited(const ProcessExited& seen);
-  void onLost(const std::string& task, const std::string& why);
+  void onLost(const TaskLost& seen);
   void onGone(const std::string& task);
   void onBeat(const TaskBeat& seen);
   void onStopAsked(const StopAsked& seen);

@@ -129,6 +129,29 @@ TEST(Gang, ARankThatFailsBecauseAnAgentVanishedIsNotBlamed) {
   EXPECT_EQ(script.gang.phase(), Gang::Phase::kStarting);
 }
 
+// A node tells why it killed a whole task; the broken connection is seen sooner, or later.
+TEST(Gang, ATaskThatFillsItsMemoryIsTheProgramsFault) {
+  const TaskLost closed{"worker-1", "the connection was closed"};
+  const TaskLost filled{"worker-1", "its pod ran out of memory", true};
+  for (const auto& news : {std::vector{filled}, {closed, filled}, {filled, closed}}) {
+    Job job = plainJob(2);
+    job.restarts.limit = 1;
+    Script script(job);
+    for (int generation = 1; generation <= 2; ++generation) {
+      script.joinAll();
+      script.exits("worker-0", 1, "Connection reset by peer");
+      for (const TaskLost& seen : news) script.see(seen);
+      script.goneAll();
+      EXPECT_EQ(script.gang.failures(), generation);
+      script.pass(Duration(60'000));
+    }
+    EXPECT_EQ(script.gang.phase(), Gang::Phase::kFinished);
+    EXPECT_THAT(script.words[script.words.size() - 2],
+                HasSubstr("rank 1 (worker-1) was lost in generation 2: its pod ran out of memory "
+                          "(failure 2, the limit is 1 restarts)"));
+  }
+}
+
 TEST(Gang, TheRankThatFailedFirstIsNamedEvenIfItIsHeardOfLast) {
   Job job = plainJob(2);
   job.restarts.limit = 0;
@@ -139,6 +162,19 @@ TEST(Gang, TheRankThatFailedFirstIsNamedEvenIfItIsHeardOfLast) {
   script.goneAll();
   EXPECT_THAT(script.words[script.words.size() - 2],
               HasSubstr("rank 1 (worker-1) exited with 1 in generation 1, after 41 s: no data"));
+}
+
+TEST(Gang, ARankThatOnlyMissesAnotherIsNotNamed) {
+  for (const char* words : {"Connection closed by peer", "RuntimeError: rank 1 is gone"}) {
+    Job job = plainJob(2);
+    job.restarts.limit = 0;
+    Script script(job);
+    script.joinAll();
+    script.exits("worker-0", 1, words, 1000);
+    script.exits("worker-1", 1, "no data", 1001);
+    script.goneAll();
+    EXPECT_THAT(script.words[script.words.size() - 2], HasSubstr("rank 1 (worker-1) exited"));
+  }
 }
 
 TEST(Gang, ARankThatWasKilledIsTheCauseOfTheOthersFailures) {

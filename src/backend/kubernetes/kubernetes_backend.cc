@@ -287,20 +287,23 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
   if (found == members_.end() || found->second.gone) return;
   Member& member = found->second;
   member.seen = true;
-  if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && !member.killed) {
+  // Its agent's silence may have been noticed before; what only the node knows is told then, too.
+  const bool news = pod.by_program || !member.killed;
+  if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && news) {
     member.told = true;
     if (pod.hopeless) {
       // Nothing of it ever ran.
       member.gone = true;
       return handlers_.refused(pod.task, pod.problem, true);
     }
-    handlers_.taken(pod.task, pod.problem);
+    handlers_.taken(pod.task, pod.problem, pod.by_program);
   }
   if (deleted || pod.ended()) return gone(pod.task);
   if (pod.deleting && !member.killed && !std::exchange(member.told, true)) {
     return handlers_.taken(pod.task,
                            fmt::format("its pod is being deleted{}",
-                                       pod.node.empty() ? "" : fmt::format(" ({})", pod.node)));
+                                       pod.node.empty() ? "" : fmt::format(" ({})", pod.node)),
+                           false);
   }
   if (pod.hopeless) return refuse(pod.task, pod.problem);
   member.doubt = pod.doubtful ? pod.problem : "";

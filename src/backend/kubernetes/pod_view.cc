@@ -87,6 +87,7 @@ void lookAtEnd(const json& container, bool init, PodView& view) {
     view.problem = "the agent cannot be put into its pod: " + why;
   } else if (reason == "OOMKilled") {
     view.problem = "its pod ran out of memory; resources.memory gives it more";
+    view.by_program = true;
   } else if (words.rfind(kAgentWords, 0) == 0) {
     view.problem = "its agent ended: " + words.substr(std::string_view(kAgentWords).size());
   }

@@ -18,6 +18,8 @@ struct PodView {
   // Why it does not run, in a few words; empty: it does, or is about to. Also why it has failed,
   // if that was not the program.
   std::string problem;
+  // The program filled the memory that the pod may have.
+  bool by_program = false;
   // Waiting will not help: the image has no valid name, a thing it needs does not exist, or the
   // agent cannot be put there or started.
   bool hopeless = false;

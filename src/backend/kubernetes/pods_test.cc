@@ -140,6 +140,11 @@ TEST(Pods, WhyAnAgentNeverCameToBeIsToldAndWhetherAnotherTryHelps) {
   EXPECT_EQ(start.problem,
             "its container agent could not be started (StartError: exec format error)");
   EXPECT_TRUE(start.hopeless);
+  const PodView hungry =
+      viewPod(podEnded("containerStatuses", {{"exitCode", 137}, {"reason", "OOMKilled"}}));
+  EXPECT_EQ(hungry.problem, "its pod ran out of memory; resources.memory gives it more");
+  EXPECT_TRUE(hungry.by_program);
+  EXPECT_FALSE(hungry.hopeless);
   const PodView lost = viewPod(podEnded(
       "containerStatuses",
       {{"exitCode", 3}, {"message", "words\ndure-agent: worker-0: connect: timed out\n"}}));
