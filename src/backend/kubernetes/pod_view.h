@@ -16,10 +16,9 @@ struct PodView {
   std::string phase;
   bool deleting = false;
   // Why it does not run, in a few words; empty: it does, or is about to. Also why it has failed,
-  // if that was not the program.
+  // if its agent could not tell.
   std::string problem;
-  // The program filled the memory that the pod may have.
-  bool by_program = false;
+  bool by_program = false;  // that is because the program filled the memory that the pod may have
   // Waiting will not help: the image has no valid name, a thing it needs does not exist, or the
   // agent cannot be put there or started.
   bool hopeless = false;
