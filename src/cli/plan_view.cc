@@ -45,7 +45,7 @@ std::string shortList(const std::vector<std::string>& names) {
 }
 
 // One square for each free GPU, the taken ones full.
-std::string picture(const Share& share) {
+std::string picture(const NodeShare& share) {
   if (share.free_gpus > kMaxSquares) {
     return drawBar(static_cast<double>(share.gpus) / static_cast<double>(share.free_gpus),
                    kMaxSquares);
@@ -57,20 +57,20 @@ std::string picture(const Share& share) {
 
 std::int64_t sumGpus(const Placement& placement) {
   std::int64_t gpus = 0;
-  for (const Share& share : placement.shares) gpus += share.gpus;
+  for (const NodeShare& share : placement.shares) gpus += share.gpus;
   return gpus;
 }
 
 std::int64_t leftOver(const Placement& placement) {
   std::int64_t left = 0;
-  for (const Share& share : placement.shares) left += share.free_gpus - share.gpus;
+  for (const NodeShare& share : placement.shares) left += share.free_gpus - share.gpus;
   return left;
 }
 
 template <typename Member>
 bool anyHas(const Placement& placement, Member member) {
   return std::any_of(placement.shares.begin(), placement.shares.end(),
-                     [&](const Share& share) { return !(share.*member).empty(); });
+                     [&](const NodeShare& share) { return !(share.*member).empty(); });
 }
 
 std::string summary(const Job& job, const Placement& placement, bool zones, bool racks) {
@@ -94,7 +94,8 @@ std::string summary(const Job& job, const Placement& placement, bool zones, bool
 
 std::string showPlacement(const Job& job, const Placement& placement) {
   const bool gpus = sumGpus(placement) > 0;
-  const bool zones = anyHas(placement, &Share::zone), racks = anyHas(placement, &Share::rack);
+  const bool zones = anyHas(placement, &NodeShare::zone),
+             racks = anyHas(placement, &NodeShare::rack);
   const auto tasks = tasksByShare(job, placement);
   std::vector<std::vector<std::string>> rows(1);
   const auto cell = [&](const std::string& text, bool shown = true) {
@@ -107,7 +108,7 @@ std::string showPlacement(const Job& job, const Placement& placement) {
   cell("■ TAKEN □ LEFT", gpus);
   cell("TASKS");
   for (std::size_t i = 0; i < placement.shares.size() && i < kMaxRows; ++i) {
-    const Share& share = placement.shares[i];
+    const NodeShare& share = placement.shares[i];
     rows.emplace_back();
     cell(share.node);
     cell(share.zone, zones);
@@ -132,7 +133,7 @@ nlohmann::json toJson(const Job& job, const Placement& placement) {
   const auto tasks = tasksByShare(job, placement);
   nlohmann::json nodes = nlohmann::json::array();
   for (std::size_t i = 0; i < placement.shares.size(); ++i) {
-    const Share& share = placement.shares[i];
+    const NodeShare& share = placement.shares[i];
     nlohmann::json node{{"node", share.node}, {"gpus", share.gpus}, {"tasks", tasks[i]}};
     if (!share.zone.empty()) node["zone"] = share.zone;
     if (!share.rack.empty()) node["rack"] = share.rack;

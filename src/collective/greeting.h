@@ -12,7 +12,7 @@ namespace dure {
 inline constexpr std::uint32_t kGreeting = 0x65727564;  // "dure"
 
 // What a member says when it comes to member 0. Both ends are processes of one machine.
-struct Hello {
+struct JoinRequest {
   std::uint32_t magic = kGreeting;
   std::uint32_t layout = kLayout;
   std::int32_t member = 0;

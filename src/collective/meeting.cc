@@ -92,14 +92,14 @@ class Reception {
   Status admit(Fd socket, Deadline deadline) {
     uid_t user = 0;
     if (!isSameUser(socket.get(), user)) return {};
-    Hello hello;
+    JoinRequest request;
     if (!readable(socket.get(), deadline)) return {};
-    const ssize_t got = recv(socket.get(), &hello, sizeof hello, MSG_DONTWAIT);
+    const ssize_t got = recv(socket.get(), &request, sizeof request, MSG_DONTWAIT);
     if (got <= 0) return {};
-    const std::string wrong = problemOf(hello, static_cast<std::size_t>(got));
+    const std::string wrong = problemOf(request, static_cast<std::size_t>(got));
     sendAnswer(socket.get(), wrong, memory_.get());
     if (!wrong.empty()) return Error(Code::kInvalid, wrong);
-    others_.push_back({hello.member, std::move(socket)});
+    others_.push_back({request.member, std::move(socket)});
     return {};
   }
 
@@ -129,18 +129,18 @@ class Reception {
                                       [&](const auto& other) { return other.member == member; });
   }
 
-  std::string problemOf(const Hello& hello, std::size_t got) const {
-    if (got != sizeof hello || hello.magic != kGreeting || hello.layout != kLayout ||
-        hello.slot_bytes != invitation_.slot_bytes) {
+  std::string problemOf(const JoinRequest& request, std::size_t got) const {
+    if (got != sizeof request || request.magic != kGreeting || request.layout != kLayout ||
+        request.slot_bytes != invitation_.slot_bytes) {
       return "a member of this host is of another version";
     }
     const auto members = static_cast<std::int32_t>(invitation_.names.size());
-    if (hello.members != members) {
+    if (request.members != members) {
       return fmt::format("one member says that this host has {} of them, another {}", members,
-                         hello.members);
+                         request.members);
     }
-    if (hello.member < 0 || hello.member >= members || hasCome(hello.member)) {
-      return fmt::format("member {} of this host came twice", hello.member);
+    if (request.member < 0 || request.member >= members || hasCome(request.member)) {
+      return fmt::format("member {} of this host came twice", request.member);
     }
     return "";
   }
@@ -213,10 +213,10 @@ Result<Meeting> come(const Invitation& invitation, Deadline deadline) {
   if (!isSameUser(socket.get(), user)) {
     return Error(Code::kDenied, fmt::format("user {} waits there", user)).during(doing);
   }
-  const Hello hello{.member = invitation.member,
-                    .members = static_cast<std::int32_t>(invitation.names.size()),
-                    .slot_bytes = invitation.slot_bytes};
-  if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) < 0) {
+  const JoinRequest request{.member = invitation.member,
+                            .members = static_cast<std::int32_t>(invitation.names.size()),
+                            .slot_bytes = invitation.slot_bytes};
+  if (send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) < 0) {
     return Error(Code::kUnavailable, "it is gone").during(doing);
   }
   if (!readable(socket.get(), deadline)) {

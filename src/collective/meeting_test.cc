@@ -77,7 +77,7 @@ TEST(Meeting, WhoDoesNotComeIsNamed) {
 }
 
 // What both are told when member 1 comes with this.
-void expectRefused(const Hello& hello, const std::string& sentence) {
+void expectRefused(const JoinRequest& request, const std::string& sentence) {
   const std::string key = freshKey();
   const std::jthread host([&] {
     auto meeting = meet(invitationFor(key, 0, 2));
@@ -85,7 +85,7 @@ void expectRefused(const Hello& hello, const std::string& sentence) {
     EXPECT_EQ(meeting.error().message(), sentence);
   });
   const Fd fd = connectTo(meetingName(key, geteuid()));
-  ASSERT_GT(send(fd.get(), &hello, sizeof hello, 0), 0);
+  ASSERT_GT(send(fd.get(), &request, sizeof request, 0), 0);
   auto answer = receiveAnswer(fd.get());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code(), Code::kInvalid);
@@ -93,19 +93,19 @@ void expectRefused(const Hello& hello, const std::string& sentence) {
 }
 
 TEST(Meeting, MembersThatDoNotFitAreRefused) {
-  const Hello good{.member = 1, .members = 2, .slot_bytes = 4096};
-  Hello hello = good;
-  hello.members = 3;
-  expectRefused(hello, "one member says that this host has 2 of them, another 3");
-  hello = good;
-  hello.member = 0;
-  expectRefused(hello, "member 0 of this host came twice");
-  hello = good;
-  hello.layout = kLayout + 1;
-  expectRefused(hello, "a member of this host is of another version");
-  hello = good;
-  hello.slot_bytes = 8192;
-  expectRefused(hello, "a member of this host is of another version");
+  const JoinRequest good{.member = 1, .members = 2, .slot_bytes = 4096};
+  JoinRequest request = good;
+  request.members = 3;
+  expectRefused(request, "one member says that this host has 2 of them, another 3");
+  request = good;
+  request.member = 0;
+  expectRefused(request, "member 0 of this host came twice");
+  request = good;
+  request.layout = kLayout + 1;
+  expectRefused(request, "a member of this host is of another version");
+  request = good;
+  request.slot_bytes = 8192;
+  expectRefused(request, "a member of this host is of another version");
 }
 
 TEST(Meeting, AnotherUserGetsNothingAndDisturbsNobody) {
@@ -114,8 +114,8 @@ TEST(Meeting, AnotherUserGetsNothingAndDisturbsNobody) {
   const pid_t stranger = forkProcess([&] {
     if (setuid(kNobody) != 0) return 9;
     const Fd fd = connectTo(meetingName(key, 0));
-    const Hello hello{.member = 1, .members = 2, .slot_bytes = 4096};
-    (void)send(fd.get(), &hello, sizeof hello, MSG_NOSIGNAL);
+    const JoinRequest request{.member = 1, .members = 2, .slot_bytes = 4096};
+    (void)send(fd.get(), &request, sizeof request, MSG_NOSIGNAL);
     return receiveAnswer(fd.get()) ? 1 : 0;
   });
   const pid_t host = forkProcess([&] {

@@ -32,13 +32,13 @@ bool isSameEverywhere(Group& group, const std::vector<T>& data) {
   return true;
 }
 
-TEST(Group, Places) {
-  const Places places = placesOf(3, {"x", "y", "x", "y", "z"});
-  EXPECT_EQ(places.hosts, (std::vector<std::vector<int>>{{0, 2}, {1, 3}, {4}}));
-  EXPECT_EQ(places.size(), 5);
-  EXPECT_EQ(places.hostOf(3), 1);
-  EXPECT_EQ(places.memberOf(3), 1);
-  EXPECT_EQ(places.memberOf(4), 0);
+TEST(Group, Topology) {
+  const Topology topology = topologyOf(3, {"x", "y", "x", "y", "z"});
+  EXPECT_EQ(topology.hosts, (std::vector<std::vector<int>>{{0, 2}, {1, 3}, {4}}));
+  EXPECT_EQ(topology.size(), 5);
+  EXPECT_EQ(topology.hostOf(3), 1);
+  EXPECT_EQ(topology.memberOf(3), 1);
+  EXPECT_EQ(topology.memberOf(4), 0);
 }
 
 TEST(Group, SharedNumbersHaveTheSameSums) {

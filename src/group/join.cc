@@ -86,12 +86,12 @@ Result<Table> exchangeEntries(const StoreJoin& join, const Entry& mine) {
 
 // The leader's address for other hosts. A name of rank 0 often means the loopback on rank 0's own
 // host: there it is the address that leads to another host.
-std::string leaderAddress(const Places& places, const Table& table) {
-  const auto& mine = table.entries[static_cast<std::size_t>(places.rank)].address;
+std::string leaderAddress(const Topology& topology, const Table& table) {
+  const auto& mine = table.entries[static_cast<std::size_t>(topology.rank)].address;
   if (!isLoopback(mine)) return mine;
-  for (const auto& ranks : places.hosts) {
+  for (const auto& ranks : topology.hosts) {
     const auto& other = table.entries[static_cast<std::size_t>(ranks[0])].address;
-    if (ranks[0] != places.rank && !isLoopback(other)) return localAddressTowards(other);
+    if (ranks[0] != topology.rank && !isLoopback(other)) return localAddressTowards(other);
   }
   return mine;
 }
@@ -101,30 +101,30 @@ Duration laterWait(const StoreJoin& join) {
 }
 
 // Gloo, unless the environment asks for NCCL.
-Result<std::unique_ptr<Transport>> connectLeaders(const StoreJoin& join, const Places& places,
+Result<std::unique_ptr<Transport>> connectLeaders(const StoreJoin& join, const Topology& topology,
                                                   const Table& table) {
   const auto store = c10::make_intrusive<c10d::PrefixStore>("leaders", join.store);
-  const int here = places.hostOf(join.rank);
-  const int hosts = static_cast<int>(places.hosts.size());
+  const int here = topology.hostOf(join.rank);
+  const int hosts = static_cast<int>(topology.hosts.size());
   const char* wanted = std::getenv("DURE_TRANSPORT");
   if (wanted && std::string_view(wanted) == "nccl") {
     return connectNccl(store, here, hosts, laterWait(join));
   }
-  return connectGloo(store, here, hosts, leaderAddress(places, table),
+  return connectGloo(store, here, hosts, leaderAddress(topology, table),
                      {.connect = join.timeout, .message = laterWait(join)});
 }
 
 }  // namespace
 
-Places placesOf(int rank, const std::vector<std::string>& host_of_rank) {
-  Places places{.rank = rank};
+Topology topologyOf(int rank, const std::vector<std::string>& host_of_rank) {
+  Topology topology{.rank = rank};
   std::map<std::string, std::size_t> known;
   for (std::size_t i = 0; i < host_of_rank.size(); ++i) {
-    const auto [host, is_new] = known.try_emplace(host_of_rank[i], places.hosts.size());
-    if (is_new) places.hosts.emplace_back();
-    places.hosts[host->second].push_back(static_cast<int>(i));
+    const auto [host, is_new] = known.try_emplace(host_of_rank[i], topology.hosts.size());
+    if (is_new) topology.hosts.emplace_back();
+    topology.hosts[host->second].push_back(static_cast<int>(i));
   }
-  return places;
+  return topology;
 }
 
 Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
@@ -132,7 +132,7 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
     return Error(Code::kInvalid, fmt::format("a group of {} has no rank {}", join.size, join.rank));
   }
   Table table;
-  Places places = placesOf(0, {"alone"});
+  Topology topology = topologyOf(0, {"alone"});
   if (join.size > 1) {
     Entry mine{join.host, localAddressTowards(join.address)};
     if (mine.host.empty()) {
@@ -145,25 +145,25 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
     table = std::move(*exchanged);
     std::vector<std::string> host_of_rank;
     for (const Entry& entry : table.entries) host_of_rank.push_back(entry.host);
-    places = placesOf(join.rank, host_of_rank);
+    topology = topologyOf(join.rank, host_of_rank);
   }
-  const auto& ranks = places.hosts[static_cast<std::size_t>(places.hostOf(join.rank))];
+  const auto& ranks = topology.hosts[static_cast<std::size_t>(topology.hostOf(join.rank))];
   auto host = HostGroup::join({.key = fmt::format("{}/{}", table.token, ranks[0]),
-                               .member = places.memberOf(join.rank),
+                               .member = topology.memberOf(join.rank),
                                .ranks = ranks,
                                .timeout = join.timeout,
                                .wait = join.wait});
   if (!host) return std::move(host).error();
   std::unique_ptr<Leaders> leaders;
-  if (places.hosts.size() > 1 && ranks[0] == join.rank) {
-    auto transport = connectLeaders(join, places, table);
+  if (topology.hosts.size() > 1 && ranks[0] == join.rank) {
+    auto transport = connectLeaders(join, topology, table);
     if (!transport) {
       (*host)->fail(transport.error());
       return std::move(transport).error();
     }
     leaders = std::make_unique<Leaders>(std::move(*transport), join.wire);
   }
-  auto group = std::make_unique<TwoLevelGroup>(std::move(places), std::move(*host),
+  auto group = std::make_unique<TwoLevelGroup>(std::move(topology), std::move(*host),
                                                std::move(leaders), join.wire);
   // After this nobody needs the store, which may be a part of rank 0.
   if (auto status = group->barrier(); !status) return std::move(status).error();

@@ -25,6 +25,6 @@ struct StoreJoin {
 Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join);
 
 // The hosts of ranks whose hosts are told apart by these texts, one for each rank.
-Places placesOf(int rank, const std::vector<std::string>& host_of_rank);
+Topology topologyOf(int rank, const std::vector<std::string>& host_of_rank);
 
 }  // namespace dure

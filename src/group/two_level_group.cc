@@ -19,33 +19,33 @@ std::span<std::byte> pieceAt(std::span<std::byte> data, std::size_t piece) {
 
 }  // namespace
 
-int Places::size() const {
+int Topology::size() const {
   std::size_t count = 0;
   for (const auto& ranks : hosts) count += ranks.size();
   return static_cast<int>(count);
 }
 
-int Places::hostOf(int of_rank) const {
+int Topology::hostOf(int of_rank) const {
   const auto host = std::find_if(hosts.begin(), hosts.end(), [&](const auto& ranks) {
     return std::find(ranks.begin(), ranks.end(), of_rank) != ranks.end();
   });
   return static_cast<int>(host - hosts.begin());
 }
 
-int Places::memberOf(int of_rank) const {
+int Topology::memberOf(int of_rank) const {
   const auto& ranks = hosts[static_cast<std::size_t>(hostOf(of_rank))];
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), of_rank) - ranks.begin());
 }
 
-TwoLevelGroup::TwoLevelGroup(Places places, std::unique_ptr<HostGroup> host,
+TwoLevelGroup::TwoLevelGroup(Topology topology, std::unique_ptr<HostGroup> host,
                              std::unique_ptr<Leaders> leaders, Wire wire)
-    : places_(std::move(places)),
+    : topology_(std::move(topology)),
       wire_(wire),
       host_(std::move(host)),
       leaders_(std::move(leaders)) {
-  rank_ = places_.rank;
-  size_ = places_.size();
-  hosts_ = static_cast<int>(places_.hosts.size());
+  rank_ = topology_.rank;
+  size_ = topology_.size();
+  hosts_ = static_cast<int>(topology_.hosts.size());
 }
 
 template <typename Body>
@@ -150,16 +150,16 @@ HeldBack& TwoLevelGroup::heldBack(int stream, std::size_t count) {
 
 Status TwoLevelGroup::broadcast(std::span<std::byte> data, int root) {
   return operate([&] {
-    return hosts_ == 1 ? host_->broadcast(data, places_.memberOf(root))
+    return hosts_ == 1 ? host_->broadcast(data, topology_.memberOf(root))
                        : broadcastOverHosts(data, root);
   });
 }
 
 Status TwoLevelGroup::broadcastOverHosts(std::span<std::byte> data, int root) {
-  const int root_host = places_.hostOf(root);
-  const bool is_here = places_.hostOf(rank_) == root_host;
+  const int root_host = topology_.hostOf(root);
+  const bool is_here = topology_.hostOf(rank_) == root_host;
   if (is_here) {
-    if (auto status = host_->broadcast(data, places_.memberOf(root)); !status) return status;
+    if (auto status = host_->broadcast(data, topology_.memberOf(root)); !status) return status;
   }
   if (leaders_) {
     if (auto status = leaders_->broadcast(data, root_host); !status) return status;
@@ -174,20 +174,21 @@ Status TwoLevelGroup::gather(std::span<const std::byte> mine, std::span<std::byt
 
 Status TwoLevelGroup::gatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all) {
   std::size_t most = 0;
-  for (const auto& ranks : places_.hosts) most = std::max(most, ranks.size());
+  for (const auto& ranks : topology_.hosts) most = std::max(most, ranks.size());
   // The hosts' parts one after the other, each as long as that of the largest host.
   const std::size_t part = most * mine.size();
-  std::vector<std::byte> parts(part * places_.hosts.size());
-  const auto here = static_cast<std::size_t>(places_.hostOf(rank_));
-  const auto own = std::span(parts).subspan(here * part, places_.hosts[here].size() * mine.size());
+  std::vector<std::byte> parts(part * topology_.hosts.size());
+  const auto here = static_cast<std::size_t>(topology_.hostOf(rank_));
+  const auto own =
+      std::span(parts).subspan(here * part, topology_.hosts[here].size() * mine.size());
   if (auto status = host_->allGather(mine, own); !status) return status;
   if (leaders_) {
     if (auto status = leaders_->gather(parts, part); !status) return status;
   }
   if (auto status = host_->broadcast(parts, 0); !status) return status;
   for (int rank = 0; rank < size_ && !mine.empty(); ++rank) {
-    const std::size_t from = static_cast<std::size_t>(places_.hostOf(rank)) * part +
-                             static_cast<std::size_t>(places_.memberOf(rank)) * mine.size();
+    const std::size_t from = static_cast<std::size_t>(topology_.hostOf(rank)) * part +
+                             static_cast<std::size_t>(topology_.memberOf(rank)) * mine.size();
     std::memcpy(all.data() + static_cast<std::size_t>(rank) * mine.size(), parts.data() + from,
                 mine.size());
   }

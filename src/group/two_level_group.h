@@ -12,7 +12,7 @@
 namespace dure {
 
 // Which ranks share a host, and which host this one is on.
-struct Places {
+struct Topology {
   int rank = 0;
   std::vector<std::vector<int>> hosts;  // their ranks, in order; hosts are in order of their first
 
@@ -26,8 +26,8 @@ struct Places {
 class TwoLevelGroup : public Group {
  public:
   // `leaders` only in a leader, and only if there are several hosts.
-  TwoLevelGroup(Places places, std::unique_ptr<HostGroup> host, std::unique_ptr<Leaders> leaders,
-                Wire wire);
+  TwoLevelGroup(Topology topology, std::unique_ptr<HostGroup> host,
+                std::unique_ptr<Leaders> leaders, Wire wire);
 
   Status sum(std::span<float> data, int stream) override;
   Status sum(std::span<double> data) override;
@@ -66,7 +66,7 @@ class TwoLevelGroup : public Group {
   Status gatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all);
   bool isLeader() const { return host_->member() == 0; }
 
-  const Places places_;
+  const Topology topology_;
   const Wire wire_;
   std::unique_ptr<HostGroup> host_;
   std::unique_ptr<Leaders> leaders_;

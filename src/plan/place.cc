@@ -56,7 +56,7 @@ Placement sharesOf(const Request& request, const Choice& choice, const std::vect
                       .tightest = choice.tightest};
   for (std::size_t i = 0; i < choice.nodes.size(); ++i) {
     const Node& node = *choice.nodes[i].node;
-    Share share{.node = node.name, .zone = node.zone, .rack = node.rack};
+    NodeShare share{.node = node.name, .zone = node.zone, .rack = node.rack};
     share.tasks = request.split > 0 ? 1 : units[i];
     share.gpus = request.split > 0 ? units[i] : units[i] * request.gpus;
     share.free_gpus = node.free.count(request.nodes.gpu);

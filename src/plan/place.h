@@ -12,7 +12,7 @@
 namespace dure {
 
 // What one node gives.
-struct Share {
+struct NodeShare {
   std::string node;
   std::string zone;
   std::string rack;
@@ -23,7 +23,7 @@ struct Share {
 
 // Every task has a node.
 struct Placement {
-  std::vector<Share> shares;       // largest first
+  std::vector<NodeShare> shares;   // largest first
   std::vector<int> share_of_task;  // by the order of ranks: task 0, the chief, has the last share
   int zones = 0;
   int racks = 0;

@@ -47,7 +47,7 @@ Shortage refused(const Request& request, const Inventory& inventory) {
 
 std::vector<std::pair<std::string, std::int64_t>> gpusOf(const Placement& placement) {
   std::vector<std::pair<std::string, std::int64_t>> list;
-  for (const Share& share : placement.shares) list.emplace_back(share.node, share.gpus);
+  for (const NodeShare& share : placement.shares) list.emplace_back(share.node, share.gpus);
   return list;
 }
 
@@ -221,7 +221,7 @@ TEST(PlaceTest, WhatIsPlacedFits) {
     const auto& placement = std::get<Placement>(outcome);
     std::int64_t gpus = 0;
     int tasks = 0, before = 1 << 30;
-    for (const Share& share : placement.shares) {
+    for (const NodeShare& share : placement.shares) {
       const Node& node = *by_name.at(share.node);
       ASSERT_TRUE(node.ready);
       ASSERT_GE(share.tasks, 1);

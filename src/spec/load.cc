@@ -83,7 +83,7 @@ std::optional<TreeNode> readRoot(std::optional<std::string_view> text,
 }
 
 // Defaults that depend on the rest of the job or on where it came from.
-void fillDefaults(Job& job, const Places& places, const std::string& file) {
+void fillDefaults(Job& job, const FieldPlaces& places, const std::string& file) {
   if (!places.has("strategy")) {
     const bool script =
         places.has("program.command") && places.find("program.command").shown == "script";
@@ -111,7 +111,7 @@ Loaded load(const std::string& shown, const std::string& file, std::optional<std
       auto value = overrideValue(override, ++source, findings);
       if (value) setAtPath(*root, override.path, std::move(*value), findings);
     }
-    const Places places = parseJob(*root, loaded.job, findings);
+    const FieldPlaces places = parseJob(*root, loaded.job, findings);
     fillDefaults(loaded.job, places, file);
     validateJob(loaded.job, places, findings);
   }

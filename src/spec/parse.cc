@@ -19,7 +19,7 @@ class Parser : public FieldVisitor {
     frame_.node = &root;
   }
 
-  Places take() { return std::move(places_); }
+  FieldPlaces take() { return std::move(places_); }
 
   void text(const Field& field, std::string& value, const TextRule& rule) override {
     const auto here = take(field);
@@ -350,13 +350,13 @@ class Parser : public FieldVisitor {
   }
 
   std::vector<Finding>& findings_;
-  Places places_;
+  FieldPlaces places_;
   Frame frame_;
 };
 
 }  // namespace
 
-Places parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findings) {
+FieldPlaces parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findings) {
   Parser parser(root, findings);
   visitJob(parser, job);
   parser.reportUnknown();

@@ -3,15 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "spec/field_places.h"
 #include "spec/job.h"
-#include "spec/places.h"
 #include "spec/tree.h"
 
 namespace dure {
 
 // Reads the map `root` into `job`, and adds to `findings` everything that no field of a job can be.
 // What could not be read keeps its value.
-Places parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findings);
+FieldPlaces parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findings);
 
 // The map that a scalar stands for: {min: 2, max: 2} for 2.
 TreeNode expandShorthand(const TreeNode& scalar, const std::vector<std::string>& names);

@@ -18,7 +18,7 @@ constexpr std::int64_t kMaxProcesses = 100'000;
 
 class Validator {
  public:
-  Validator(const Job& job, const Places& places, std::vector<Finding>& findings)
+  Validator(const Job& job, const FieldPlaces& places, std::vector<Finding>& findings)
       : job_(job), places_(places), findings_(findings) {}
 
   void run() {
@@ -290,13 +290,13 @@ class Validator {
   }
 
   const Job& job_;
-  const Places& places_;
+  const FieldPlaces& places_;
   std::vector<Finding>& findings_;
 };
 
 }  // namespace
 
-void validateJob(const Job& job, const Places& places, std::vector<Finding>& findings) {
+void validateJob(const Job& job, const FieldPlaces& places, std::vector<Finding>& findings) {
   Validator(job, places, findings).run();
 }
 

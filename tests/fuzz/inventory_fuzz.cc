@@ -31,7 +31,7 @@ void check(const Request& request, const Inventory& inventory) {
   std::map<std::string, const Node*> nodes;
   for (const Node& node : inventory.nodes) nodes[node.name] = &node;
   std::int64_t gpus = 0;
-  for (const Share& share : std::get<Placement>(outcome).shares) {
+  for (const NodeShare& share : std::get<Placement>(outcome).shares) {
     const Node& node = *nodes.at(share.node);
     require(node.ready && node.schedulable, "only nodes that can be used are");
     require(share.tasks <= node.free.pods, "there are places");

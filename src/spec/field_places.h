@@ -16,7 +16,7 @@ struct Place {
 };
 
 // Which fields of a job were given, where, and which of them could not be read.
-class Places {
+class FieldPlaces {
  public:
   void give(const std::string& path, Place place) { given_[path] = std::move(place); }
   void breakAt(const std::string& path) { broken_.insert(path); }

@@ -1,10 +1,10 @@
-#include "spec/places.h"
+#include "spec/field_places.h"
 
 #include <algorithm>
 
 namespace dure {
 
-Place Places::find(const std::string& path) const {
+Place FieldPlaces::find(const std::string& path) const {
   std::string around = path;
   while (true) {
     if (const auto found = given_.find(around); found != given_.end()) {
@@ -18,7 +18,7 @@ Place Places::find(const std::string& path) const {
   }
 }
 
-bool Places::sound(std::string_view path) const {
+bool FieldPlaces::sound(std::string_view path) const {
   const auto within = [](std::string_view inner, std::string_view outer) {
     return inner.starts_with(outer) && (inner.size() == outer.size() ||
                                         inner[outer.size()] == '.' || inner[outer.size()] == '[');
