@@ -9,6 +9,8 @@
 
 #include <fmt/core.h>
 
+#include "base/temporary_name.h"
+
 namespace dure {
 namespace {
 
@@ -67,12 +69,12 @@ Status writeAll(int fd, std::string_view data) {
 }
 
 Status replaceFile(const std::string& path, std::string_view content, mode_t mode) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  const std::string temporary = temporaryName(path);
   const auto failed = [&](Error error) -> Status {
     unlink(temporary.c_str());
     return std::move(error).during("write " + path);
   };
-  Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!fd) return systemError("write " + path);
   if (auto wrote = writeAll(fd.get(), content); !wrote) return failed(std::move(wrote).error());
   if (fsync(fd.get()) != 0) return failed(systemError("sync"));
@@ -83,8 +85,9 @@ Status replaceFile(const std::string& path, std::string_view content, mode_t mod
 Status makeDirectories(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return Error(Code::kIo, "create " + path + ": " + error.message());
-  return {};
+  if (!error) return {};
+  errno = error.value();
+  return systemError("create " + path);
 }
 
 Status removeTree(const std::string& path) {
@@ -151,6 +154,9 @@ Result<FileLock> FileLock::acquire(const std::string& path) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(fd.get(), F_SETLK, &lock) == 0) return FileLock(std::move(fd));
+  for (const int none : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL}) {
+    if (errno == none) return Error(Code::kUnavailable, path + ": its file system has no locks");
+  }
   if (errno != EACCES && errno != EAGAIN) return systemError("lock " + path);
   const pid_t pid = holder(path).value_or(0);
   return Error(Code::kExists, fmt::format("held by process {}", pid));

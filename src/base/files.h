@@ -56,7 +56,7 @@ class AppendFile {
 // the holder of a lock that this process holds would let it go: ask about others' only.
 class FileLock {
  public:
-  // Exists, naming the holder's pid, if another process has it.
+  // Exists, naming the holder's pid, if another process has it; Unavailable if there are no locks.
   static Result<FileLock> acquire(const std::string& path);
   // The process that holds the lock now.
   static std::optional<pid_t> holder(const std::string& path);

@@ -10,7 +10,7 @@ Error systemError(const std::string& what) {
   Code code = Code::kIo;
   if (number == ENOENT) code = Code::kNotFound;
   if (number == EEXIST) code = Code::kExists;
-  if (number == EACCES || number == EPERM) code = Code::kDenied;
+  if (number == EACCES || number == EPERM || number == EROFS) code = Code::kDenied;
   return Error(code, what + ": " + strerror(number));
 }
 

@@ -75,6 +75,7 @@ class Manager {
   Status begin() {
     auto record = client_.get({kinds::kConfigMaps, run_.name_space, run_.object(), ""});
     if (!record) return std::move(record).error();
+    run_id_ = record->at("metadata").at("uid").get<std::string>();
     Loaded loaded =
         loadJobText("", record->value("data", json::object()).value("job.yaml", ""), {});
     if (!loaded.ok()) {
@@ -117,7 +118,8 @@ class Manager {
     const bool fresh = before.created == TimePoint{};
     const Entry first{.kind = fresh ? EntryKind::kCreated : EntryKind::kResumed,
                       .time = clock_.now(),
-                      .generation = before.generation};
+                      .generation = before.generation,
+                      .run_id = run_id_};
     if (auto written = journal_->write({first}); !written) return written;
     reporter_->entry(first);
     return startCoordinator(before);
@@ -126,6 +128,7 @@ class Manager {
   Status startCoordinator(const RunState& before) {
     auto site = backend_->survey(job_);
     if (!site) return std::move(site).error();
+    site->run_id = run_id_;
     auto folder = readFolder(client_, run_);
     if (!folder) return std::move(folder).error();
     const std::string hash = folder->empty() ? "" : sha256Hex(*folder);
@@ -296,6 +299,7 @@ class Manager {
 
   KubeClient& client_;
   const KubeRun run_;
+  std::string run_id_;  // the uid of its record, which no other run has
   Job job_;
   SystemClock clock_;
   asio::io_context loop_{1};

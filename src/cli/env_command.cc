@@ -11,6 +11,7 @@
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/record.h"
 #include "backend/local/local_backend.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "cli/job_arguments.h"
 #include "cli/local_run.h"
@@ -36,6 +37,7 @@ struct Outlook {
 Result<Outlook> outlookHere(const RunStore& store, const Job& job) {
   auto site = surveyLocal(store, job, store.next(job.name));
   if (!site) return std::move(site).error();
+  site->run_id = randomToken();
   return Outlook{*std::move(site), localLayout(job.gpus, job.workers.max)};
 }
 
@@ -56,7 +58,9 @@ Result<Outlook> outlookThere(KubeClient& client, const Job& job) {
     }
     layout = layoutOf(job, std::get<Placement>(placed));
   }
-  return Outlook{siteOf(run, job), layout};
+  Site site = siteOf(run, job);
+  site.run_id = randomToken();
+  return Outlook{std::move(site), layout};
 }
 
 void envCommand(Context& context, const EnvArguments& arguments) {

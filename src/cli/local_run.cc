@@ -75,11 +75,13 @@ class LocalRun {
     writer_ = *std::move(writer);
     Entry first{.kind = before_.created == TimePoint{} ? EntryKind::kCreated : EntryKind::kResumed,
                 .time = clock_.now(),
-                .generation = before_.generation};
+                .generation = before_.generation,
+                .run_id = run_.run_id};
     if (auto written = writer_->append(first); !written) return written;
     if (auto begun = backend_.begin(job_); !begun) return begun;
     auto site = backend_.survey(job_);
     if (!site) return std::move(site).error();
+    site->run_id = run_.run_id;
     signal(SIGPIPE, SIG_IGN);
     coordinator_ = std::make_unique<Coordinator>(loop_, clock_, backend_, *writer_,
                                                  std::vector<Observer*>{writer_.get(), &view_},

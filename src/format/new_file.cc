@@ -4,21 +4,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 
-#include <fmt/core.h>
-
 #include "base/files.h"
+#include "base/temporary_name.h"
 
 namespace dure {
 
 Result<NewFile> NewFile::create(const std::string& path) {
-  // Unique in this process, too: two threads may write the same model.
-  static std::atomic<unsigned> counter = 0;
-  std::string temporary = fmt::format("{}.{}.{}.tmp", path, getpid(), counter++);
-  Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  std::string temporary = temporaryName(path);
+  Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) return systemError("write " + path);
   return NewFile(path, std::move(temporary), std::move(fd));
 }

@@ -269,12 +269,16 @@ Status writeSafetensors(const std::string& path, const Safetensors& content) {
   return wrote ? file->keep() : wrote;
 }
 
-Status writeSafetensorsTo(int fd, const Safetensors& content) {
+Status writeSafetensorsTo(const std::function<Status(std::string_view)>& write,
+                          const Safetensors& content) {
   const std::vector<std::size_t> order = writingOrder(content.arrays);
   const auto header = makeHeader(content, order);
   if (!header) return header.error();
-  return writeParts(content, order, *header,
-                    [fd](std::string_view part) { return writeAll(fd, part); });
+  return writeParts(content, order, *header, write);
+}
+
+Status writeSafetensorsTo(int fd, const Safetensors& content) {
+  return writeSafetensorsTo([fd](std::string_view part) { return writeAll(fd, part); }, content);
 }
 
 }  // namespace dure

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "base/result.h"
 #include "format/mapped_file.h"
 #include "format/safetensors.h"
@@ -11,5 +14,8 @@ Result<Safetensors> parseSafetensors(const FileBytes& file);
 
 // writeSafetensors to an open file, which is left as it is if that fails.
 Status writeSafetensorsTo(int fd, const Safetensors& content);
+// The bytes of the file, piece by piece, until `write` fails.
+Status writeSafetensorsTo(const std::function<Status(std::string_view)>& write,
+                          const Safetensors& content);
 
 }  // namespace dure

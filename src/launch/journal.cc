@@ -64,6 +64,7 @@ nlohmann::json toJson(const Entry& entry) {
   nlohmann::json json = {{"time", formatTime(entry.time)},
                          {"event", entryKindName(entry.kind)},
                          {"generation", entry.generation}};
+  if (!entry.run_id.empty()) json["run_id"] = entry.run_id;
   if (!entry.task.empty()) json["task"] = entry.task;
   if (entry.rank) json["rank"] = *entry.rank;
   if (!entry.host.empty()) json["host"] = toValidUtf8(entry.host);
@@ -86,6 +87,7 @@ Result<Entry> entryFromJson(const nlohmann::json& json) {
     entry.kind = *kind;
     entry.time = parseTime(json.at("time").get<std::string>());
     entry.generation = json.value("generation", 0);
+    entry.run_id = json.value("run_id", "");
     entry.task = json.value("task", "");
     if (json.contains("rank")) entry.rank = json["rank"].get<int>();
     entry.host = json.value("host", "");

@@ -14,7 +14,7 @@ namespace dure {
 
 // What happened to a run, in the order in which it did. Words as they stand in the record.
 enum class EntryKind {
-  kCreated,   // the run exists
+  kCreated,   // the run exists: `run_id`
   kResumed,   // another coordinator took it up
   kPending,   // there is no place for the next generation: `reason`
   kStarting,  // a generation is asked for: `workers` of them
@@ -40,6 +40,7 @@ struct Entry {
   EntryKind kind = EntryKind::kCreated;
   TimePoint time;
   int generation = 0;
+  std::string run_id;
   std::string task;
   std::optional<int> rank;
   std::string host;

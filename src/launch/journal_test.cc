@@ -16,6 +16,7 @@ Entry make(EntryKind kind, int generation) {
 
 TEST(Journal, AnEntryComesBackFromItsRecordAsItWas) {
   Entry entry = make(EntryKind::kExited, 3);
+  entry.run_id = "6d1c";
   entry.task = "worker-1";
   entry.rank = 1;
   entry.host = "h";
@@ -31,6 +32,7 @@ TEST(Journal, AnEntryComesBackFromItsRecordAsItWas) {
   ASSERT_TRUE(back);
   EXPECT_EQ(toJson(*back), toJson(entry));
   EXPECT_EQ(back->time, entry.time);
+  EXPECT_EQ(back->run_id, "6d1c");
   EXPECT_EQ(back->rank, 1);
   EXPECT_EQ(back->outcome, Outcome::kPlaceFailed);
 }

@@ -19,6 +19,7 @@ struct Endpoint {
 // every rank is a function of the job and of this, so it can be printed beforehand.
 struct Site {
   std::string run;                        // the run's name: "train.2"; empty: there is no record
+  std::string run_id;                     // of this run and no other, whatever their names
   std::map<std::string, Endpoint> tasks;  // by task name
   std::string address;                    // where tasks reach the coordinator
   std::string listen;                     // the same as a number, if `address` is a name

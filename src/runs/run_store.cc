@@ -19,7 +19,7 @@
 namespace dure {
 namespace {
 
-constexpr std::size_t kSecretLimit = 1024;
+constexpr std::size_t kTokenLimit = 1024;
 constexpr const char* kNewPrefix = ".new-";
 constexpr const char* kOldPrefix = ".old-";
 
@@ -99,9 +99,11 @@ Result<OwnedRun> RunStore::create(const Job& job) {
   std::string temporary = runsDirectory() + "/" + kNewPrefix + "XXXXXX";
   if (mkdtemp(temporary.data()) == nullptr) return systemError("create a run in " + root_);
   const RunPaths hidden{temporary};
+  const std::string run_id = randomToken();
   const std::string secret = randomToken();
   const auto filled = [&]() -> Result<FileLock> {
     if (auto s = replaceFile(hidden.job(), printJob(job)); !s) return std::move(s).error();
+    if (auto s = replaceFile(hidden.id(), run_id); !s) return std::move(s).error();
     if (auto s = replaceFile(hidden.secret(), secret, 0600); !s) return std::move(s).error();
     if (auto s = makeDirectories(hidden.tasks()); !s) return std::move(s).error();
     return FileLock::acquire(hidden.lock());
@@ -116,7 +118,7 @@ Result<OwnedRun> RunStore::create(const Job& job) {
     if (rename(temporary.c_str(), paths(id).directory.c_str()) == 0) {
       if (auto s = syncDirectory(runsDirectory()); !s) return std::move(s).error();
       auto& owned = const_cast<Result<FileLock>&>(filled);
-      return OwnedRun{id, paths(id), secret, *std::move(owned)};
+      return OwnedRun{id, paths(id), run_id, secret, *std::move(owned)};
     }
     if (errno != EEXIST && errno != ENOTEMPTY) {
       const Error error = systemError("create run " + id.text());
@@ -132,9 +134,16 @@ Result<OwnedRun> RunStore::take(const RunId& id) {
     return Error(lock.error()).during(id.text() + " is still running");
   }
   if (!lock) return std::move(lock).error();
-  auto secret = readFile(paths(id).secret(), kSecretLimit);
+  auto secret = readFile(paths(id).secret(), kTokenLimit);
   if (!secret) return std::move(secret).error();
-  return OwnedRun{id, paths(id), *std::move(secret), *std::move(lock)};
+  auto run_id = readFile(paths(id).id(), kTokenLimit);
+  // A record of a Dure that gave none: what its ranks wrote is of another run.
+  if (!run_id && run_id.error().code() == Code::kNotFound) {
+    run_id = randomToken();
+    if (auto s = replaceFile(paths(id).id(), *run_id); !s) return std::move(s).error();
+  }
+  if (!run_id) return std::move(run_id).error();
+  return OwnedRun{id, paths(id), *std::move(run_id), *std::move(secret), *std::move(lock)};
 }
 
 Result<RunId> RunStore::find(const std::string& text) const {

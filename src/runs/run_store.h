@@ -18,6 +18,7 @@ namespace dure {
 //   metrics.jsonl        what the ranks reported
 //   logs/G/rank-R.log    what rank R printed in generation G
 //   lock                 held by the coordinator as long as it lives
+//   id                   random: names and numbers come again, this does not
 //   secret               by which agents prove that they belong to the run
 //   tasks/               sockets and pipes of the tasks
 struct RunId {
@@ -32,6 +33,7 @@ struct RunPaths {
   std::string events() const { return directory + "/events.jsonl"; }
   std::string metrics() const { return directory + "/metrics.jsonl"; }
   std::string lock() const { return directory + "/lock"; }
+  std::string id() const { return directory + "/id"; }
   std::string secret() const { return directory + "/secret"; }
   std::string tasks() const { return directory + "/tasks"; }
   std::string coordinatorLog() const { return directory + "/coordinator.log"; }
@@ -43,6 +45,7 @@ struct RunPaths {
 struct OwnedRun {
   RunId id;
   RunPaths paths;
+  std::string run_id;  // the same as long as the record lives
   std::string secret;
   FileLock lock;
 };

@@ -101,6 +101,26 @@ TEST_F(RunStores, ARunIsNumberedAmongThoseOfItsName) {
   EXPECT_EQ(store_.next("new").text(), "new.1");
 }
 
+// Names and numbers come again; the id of a run does not.
+TEST_F(RunStores, EveryRunHasAnIdOfItsOwn) {
+  const auto id = [&](const std::string& text) {
+    const auto run = store_.take(*store_.find(text));
+    return run ? run->run_id : run.error().message();
+  };
+  ASSERT_EQ(create("train"), "train.1");
+  const std::string first = id("train.1");
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_EQ(id("train.1"), first) << "it survives --resume";
+  ASSERT_TRUE(store_.remove(*store_.find("train.1")));
+  ASSERT_EQ(create("train"), "train.1");
+  EXPECT_NE(id("train.1"), first);
+  // The record of an older Dure gets one when it is taken up.
+  std::filesystem::remove(store_.paths(*store_.find("train.1")).id());
+  const std::string given = id("train.1");
+  EXPECT_EQ(given.size(), 64u);
+  EXPECT_EQ(id("train.1"), given);
+}
+
 TEST_F(RunStores, NumbersGoOnAfterNine) {
   for (int i = 1; i <= 12; ++i) EXPECT_EQ(create("t"), "t." + std::to_string(i));
   EXPECT_EQ(store_.find("t")->number, 12);

@@ -38,7 +38,7 @@ std::optional<Result<Batch>> BatchLoader::readNext() const try {
 } catch (const std::bad_alloc&) {
   return Error(Code::kUnavailable, "there is not enough memory for a batch");
 } catch (const std::exception& exception) {
-  return Error(Code::kInvalid, std::string("read a batch: ") + exception.what());
+  return Error(Code::kIo, std::string("read a batch: ") + exception.what());
 }
 
 void BatchLoader::run(const std::stop_token& stop) {

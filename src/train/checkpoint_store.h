@@ -10,12 +10,26 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
+#include "train/sealed_file.h"
 
 namespace dure {
 
+// A gang that writes to a directory of checkpoints: its fencing token.
+struct CheckpointOwner {
+  std::string run;     // its name, for people
+  std::string run_id;  // empty: there is no Dure around it, and none is the same
+  int generation = 1;
+  std::string token;  // random: of this gang and no other
+
+  bool isSameRun(const std::string& other_id) const {
+    return !run_id.empty() && other_id == run_id;
+  }
+};
+
 // The directory of checkpoints, as files:
 //
-//   current.json              which training they belong to, and whether and in which run it ended
+//   current.json              which training they belong to, whether it ended, and who took the
+//                             directory last
 //   current.copy.json         the same, in case the first is damaged
 //   lock                      held by the run that writes here
 //   step-0000000200/          one checkpoint, whole
@@ -23,18 +37,22 @@ namespace dure {
 //     model.safetensors       the weights by name
 //     state.safetensors       what all workers need to go on
 //     rank-3.safetensors      what one worker needs, where they differ
-//   step-0000000400.part/     one that is being written
+//   step-0000000400.2-1f….part/   one that is being written, or removed, by generation 2
 //
 // A checkpoint counts once it has its final name, and is used only if every checksum is right.
+// Nothing is removed because it could not be read.
 class CheckpointStore {
  public:
-  // Makes the directory. Several processes may open it; only the first of a gang calls lock, begin,
-  // goOn, clean, publish, prune and finish.
-  static Result<CheckpointStore> open(const std::string& directory);
+  // Makes the directory. Invalid if this user may not write there. Several processes may open it;
+  // only the first of a gang calls lock, begin, goOn, clean, publish, prune and finish.
+  static Result<CheckpointStore> open(const std::string& directory, CheckpointOwner owner);
 
   // Keeps other runs out for as long as the result lives. Exists if another process stays inside
-  // for longer than `patience`. Nothing, and no error, where the file system has no locks.
+  // for longer than `patience`, Invalid if this user may not lock. Nothing, and no error, where the
+  // file system has no locks.
   Result<std::optional<FileLock>> lock(Duration patience) const;
+  // Whether an earlier generation of this run took the directory last.
+  Result<bool> isOfOlderGeneration() const;
 
   struct Manifest {
     std::int64_t step = 0;
@@ -50,50 +68,63 @@ class CheckpointStore {
 
   // The newest checkpoint of the current training that is whole, and what is wrong with newer ones,
   // in a sentence each. Nothing found is no error; it is Invalid if there are checkpoints and
-  // nothing says any more which training they belong to.
+  // nothing says any more which training they belong to. What cannot be read now is an error of
+  // another kind: it may be the newest.
   struct Search {
     std::optional<Found> found;
     std::string training;
     bool finished = false;
-    std::string run;  // that began the training or, if it is finished, that ended it
+    std::string run;  // that took the directory last or, if it is finished, that ended it
+    std::string run_id;
+    int generation = 0;
     std::vector<std::string> passed_over;
+    std::vector<std::string> superseded;  // newer than what was found: damaged, or of another one
   };
   Result<Search> findNewest() const;
 
-  // A new training, of `run`: what is there of an ended one stays until the first checkpoint of
-  // this one.
-  Status begin(const std::string& run);
-  // On with the training that was found: whatever has a later step is damaged and is removed, so
-  // that it does not count among those to keep.
+  // Both take the directory: from now on whoever took it before is refused.
+  // A new training: what is there of an ended one stays until the first checkpoint of this one.
+  Status begin();
+  // On with the training that was found. What is superseded is removed, so that it does not count
+  // among those to keep.
   Status goOn(const Search& search);
-  // Removes what was left half-written.
-  Status clean();
+  // Conflict if another generation of this run has taken the directory since, Exists if another run
+  // has.
+  Status checkTaken() const;
+  // Removes what others have left half-written.
+  Status clean() const;
 
   // Where the files of a checkpoint are written; the directory is made.
   Result<std::string> stage(std::int64_t step) const;
-  // Says that a staged file is whole: it is synced, and its checksum kept beside it.
-  static Status seal(const std::string& staged, const std::string& file);
+  // Writes a staged file whole, with its checksum beside it.
+  static Status write(const std::string& staged, const std::string& file,
+                      const std::function<Status(const Sink& sink)>& content);
   static bool isSealed(const std::string& staged, const std::string& file);
   // Says that a staged file will never be whole, for whoever waits for it.
   static void markFailed(const std::string& staged, const std::string& file);
   static bool hasFailed(const std::string& staged, const std::string& file);
-  // All files are sealed: gives the checkpoint its name.
+  // All files are sealed: gives the checkpoint its name. This, prune and finish do nothing but fail
+  // as checkTaken does, if it does.
   Status publish(const Manifest& manifest) const;
   void discard(std::int64_t step) const;
-  // The newest `keep` of this training stay.
+  // The newest `keep` of this training stay, and whatever cannot be read now.
   Status prune(int keep) const;
-  // This training has ended, in `run`.
-  Status finish(const std::string& run) const;
+  // This training has ended, in this run.
+  Status finish() const;
 
  private:
-  explicit CheckpointStore(std::string directory) : directory_(std::move(directory)) {}
+  CheckpointStore(std::string directory, CheckpointOwner owner)
+      : directory_(std::move(directory)), owner_(std::move(owner)) {}
 
   Result<Manifest> verify(const std::string& directory, const std::string& training) const;
   std::string pathOf(std::int64_t step) const;
+  std::string partOf(const std::string& path) const;
+  Status retire(const std::string& path) const;
   Result<nlohmann::json> readCurrent() const;
-  Status writeCurrent(bool finished, const std::string& run) const;
+  Status writeCurrent(bool finished) const;
 
   std::string directory_;
+  CheckpointOwner owner_;
   std::string training_;  // of this process, once it began one or went on with one
 };
 

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "base/files.h"
+#include "base/process.h"
 
 namespace dure {
 namespace {
@@ -23,20 +26,37 @@ class CheckpointStoreTest : public testing::Test {
   }
   ~CheckpointStoreTest() override { std::filesystem::remove_all(root_); }
 
-  CheckpointStore open() const {
-    auto store = CheckpointStore::open(root_ + "/here");
+  CheckpointStore open(const std::string& run_id = "id-1", int generation = 1) const {
+    auto store = CheckpointStore::open(root_ + "/here", {.run = "run.1",
+                                                         .run_id = run_id,
+                                                         .generation = generation,
+                                                         .token = randomToken().substr(0, 16)});
     EXPECT_TRUE(store) << store.error().message();
     return *store;
   }
 
-  static void write(const CheckpointStore& store, std::int64_t step, const std::string& content) {
+  static Status tryToWrite(const CheckpointStore& store, std::int64_t step,
+                           const std::string& content) {
     const auto staged = store.stage(step);
-    ASSERT_TRUE(staged);
-    ASSERT_TRUE(replaceFile(*staged + "/a", content));
-    ASSERT_FALSE(CheckpointStore::isSealed(*staged, "a"));
-    ASSERT_TRUE(CheckpointStore::seal(*staged, "a"));
-    ASSERT_TRUE(CheckpointStore::isSealed(*staged, "a"));
-    ASSERT_TRUE(store.publish({.step = step, .world = 2, .files = {"a"}}));
+    EXPECT_TRUE(staged);
+    EXPECT_FALSE(CheckpointStore::isSealed(*staged, "a"));
+    EXPECT_TRUE(
+        CheckpointStore::write(*staged, "a", [&](const Sink& sink) { return sink(content); }));
+    EXPECT_TRUE(CheckpointStore::isSealed(*staged, "a"));
+    return store.publish({.step = step, .world = 2, .files = {"a"}});
+  }
+  static void write(const CheckpointStore& store, std::int64_t step, const std::string& content) {
+    const auto written = tryToWrite(store, step, content);
+    ASSERT_TRUE(written) << written.error().message();
+  }
+
+  // Instead of the file: opened well, and every read fails with EIO.
+  void failToRead(const std::string& name) const {
+    std::filesystem::rename(path(name), path(name) + ".good");
+    std::filesystem::create_symlink("/proc/self/mem", path(name));
+  }
+  void letRead(const std::string& name) const {
+    std::filesystem::rename(path(name) + ".good", path(name));
   }
 
   std::string path(const std::string& name) const { return root_ + "/here/" + name; }
@@ -47,7 +67,7 @@ class CheckpointStoreTest : public testing::Test {
 TEST_F(CheckpointStoreTest, TheNewestWholeOneIsFound) {
   CheckpointStore store = open();
   EXPECT_FALSE(store.findNewest()->found);
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   write(store, 5, "five");
   write(store, 20, "twenty");
   write(store, 100, "hundred");
@@ -69,7 +89,7 @@ TEST_F(CheckpointStoreTest, TheNewestWholeOneIsFound) {
 // Cutting or changing any byte of the manifest is noticed.
 TEST_F(CheckpointStoreTest, ADamagedManifestIsNeverBelieved) {
   CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   write(store, 5, "five");
   const std::string file = path("step-0000000005/manifest.json");
   const std::string good = *readFile(file, 1 << 20);
@@ -95,13 +115,15 @@ TEST_F(CheckpointStoreTest, ADamagedManifestIsNeverBelieved) {
 
 TEST_F(CheckpointStoreTest, HalfOnesAreCleanedAndOldOnesPruned) {
   CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   for (const std::int64_t step : {1, 2, 3, 4}) write(store, step, "x");
-  ASSERT_TRUE(store.stage(5));
-  EXPECT_TRUE(fileExists(path("step-0000000005.part")));
+  const auto staged = store.stage(5);
+  ASSERT_TRUE(staged);
+  EXPECT_THAT(*staged, testing::EndsWith(".part"));
+  ASSERT_TRUE(replaceFile(path("current.json.0123456789abcdef.tmp"), "half a note"));
   EXPECT_EQ(store.findNewest()->found->manifest.step, 4);
   ASSERT_TRUE(store.clean());
-  EXPECT_FALSE(fileExists(path("step-0000000005.part")));
+  EXPECT_FALSE(fileExists(*staged));
   ASSERT_TRUE(store.prune(2));
   EXPECT_EQ(listDirectory(root_ + "/here"),
             (std::vector<std::string>{"current.copy.json", "current.json", "step-0000000003",
@@ -110,11 +132,11 @@ TEST_F(CheckpointStoreTest, HalfOnesAreCleanedAndOldOnesPruned) {
 
 TEST_F(CheckpointStoreTest, ANewTrainingDoesNotSeeTheOldOne) {
   CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   write(store, 100, "old");
-  ASSERT_TRUE(store.finish("run.1"));
+  ASSERT_TRUE(store.finish());
   EXPECT_TRUE(store.findNewest()->finished);
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   EXPECT_FALSE(store.findNewest()->found);
   EXPECT_TRUE(fileExists(path("step-0000000100"))) << "it stays until there is a new one";
   write(store, 10, "new");
@@ -125,19 +147,27 @@ TEST_F(CheckpointStoreTest, ANewTrainingDoesNotSeeTheOldOne) {
 
 TEST_F(CheckpointStoreTest, SaysWhichRunEndedATraining) {
   CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   write(store, 100, "x");
-  EXPECT_EQ(store.findNewest()->run, "run.1");
-  ASSERT_TRUE(store.goOn(*store.findNewest()));
-  ASSERT_TRUE(store.finish("run.2"));
-  EXPECT_TRUE(store.findNewest()->finished);
-  EXPECT_EQ(store.findNewest()->run, "run.2");
+  EXPECT_EQ(store.findNewest()->run_id, "id-1");
+  EXPECT_FALSE(store.findNewest()->finished);
+  // Of the same name and number, since the first was removed.
+  CheckpointStore second = open("id-2", 3);
+  ASSERT_TRUE(second.goOn(*second.findNewest()));
+  ASSERT_TRUE(second.finish());
+  const auto search = store.findNewest();
+  EXPECT_TRUE(search->finished);
+  EXPECT_EQ(search->run, "run.1");
+  EXPECT_EQ(search->run_id, "id-2");
+  EXPECT_EQ(search->generation, 3);
+  const std::string manifest = *readFile(path("step-0000000100/manifest.json"), 1 << 20);
+  EXPECT_THAT(manifest, HasSubstr("\"run_id\": \"id-1\""));
 }
 
 // Whatever happens to the note of which training it is, checkpoints are not taken for none.
 TEST_F(CheckpointStoreTest, ADamagedNoteIsNoNewTraining) {
   CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   write(store, 100, "x");
   const std::string good = *readFile(path("current.json"), 1 << 20);
   for (std::size_t i = 0; i < good.size(); ++i) {
@@ -166,7 +196,7 @@ TEST_F(CheckpointStoreTest, ADamagedNoteIsNoNewTraining) {
 // Of 300 and 280 nothing can be used: they are not two to keep.
 TEST_F(CheckpointStoreTest, DamagedOnesAreNotCounted) {
   CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
+  ASSERT_TRUE(store.begin());
   for (const std::int64_t step : {260, 280, 300}) write(store, step, "x");
   std::ofstream(path("step-0000000300/a")) << "y";
   std::ofstream(path("step-0000000280/a")) << "y";
@@ -181,14 +211,176 @@ TEST_F(CheckpointStoreTest, DamagedOnesAreNotCounted) {
   EXPECT_EQ(store.findNewest()->found->manifest.step, 270);
 }
 
-// Another process may change what the directory is about; what is written stays of this training.
-TEST_F(CheckpointStoreTest, WritesForItsOwnTrainingOnly) {
-  CheckpointStore store = open();
-  ASSERT_TRUE(store.begin("run.1"));
-  CheckpointStore other = open();
-  ASSERT_TRUE(other.begin("run.2"));
+// An older generation that is not dead after all, behind a partition for example.
+TEST_F(CheckpointStoreTest, WhoeverTookTheDirectoryLastFencesTheOthers) {
+  CheckpointStore older = open("id-1", 1);
+  ASSERT_TRUE(older.begin());
+  write(older, 100, "older");
+  CheckpointStore newer = open("id-1", 2);
+  ASSERT_TRUE(*newer.isOfOlderGeneration());
+  ASSERT_TRUE(newer.goOn(*newer.findNewest()));
+  EXPECT_FALSE(*newer.isOfOlderGeneration());
+  for (const std::int64_t step : {100, 200}) {
+    const auto refused = tryToWrite(older, step, "of the older one");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kConflict);
+    EXPECT_THAT(refused.error().message(), HasSubstr("generation 2 of this run writes to"));
+  }
+  EXPECT_EQ(older.prune(0).error().code(), Code::kConflict);
+  EXPECT_EQ(older.finish().error().code(), Code::kConflict);
+  EXPECT_EQ(*readFile(path("step-0000000100/a"), 100), "older");
+  EXPECT_FALSE(newer.findNewest()->finished);
+  write(newer, 200, "newer");
+  EXPECT_EQ(newer.findNewest()->found->manifest.step, 200);
+
+  CheckpointStore other = open("id-2", 1);
+  ASSERT_TRUE(other.begin());
+  EXPECT_EQ(tryToWrite(newer, 300, "x").error().code(), Code::kExists);
+}
+
+// Both write the same step at the same time, file by file.
+TEST_F(CheckpointStoreTest, TwoWritersDoNotMix) {
+  CheckpointStore older = open("id-1", 1);
+  ASSERT_TRUE(older.begin());
+  write(older, 1, "x");
+  CheckpointStore newer = open("id-1", 2);
+  ASSERT_TRUE(newer.goOn(*newer.findNewest()));
+  const auto put = [](const CheckpointStore& store, const std::string& file,
+                      const std::string& content) {
+    const auto staged = store.stage(100);
+    ASSERT_TRUE(staged);
+    const auto written =
+        CheckpointStore::write(*staged, file, [&](const Sink& sink) { return sink(content); });
+    ASSERT_TRUE(written) << written.error().message();
+  };
+  put(older, "a", "older a");
+  put(newer, "a", "newer a");
+  put(newer, "b", "newer b");
+  put(older, "b", "older b");
+  EXPECT_FALSE(older.publish({.step = 100, .files = {"a", "b"}}));
+  ASSERT_TRUE(newer.publish({.step = 100, .files = {"a", "b"}}));
+  EXPECT_FALSE(older.publish({.step = 100, .files = {"a", "b"}}));
+  EXPECT_EQ(newer.findNewest()->found->manifest.step, 100);
+  EXPECT_EQ(*readFile(path("step-0000000100/a"), 100), "newer a");
+  EXPECT_EQ(*readFile(path("step-0000000100/b"), 100), "newer b");
+}
+
+// Without ids, as an older Dure wrote it.
+TEST_F(CheckpointStoreTest, ADirectoryWithoutIdsIsOfAnotherRun) {
+  CheckpointStore store = open("");
+  ASSERT_TRUE(store.begin());
   write(store, 100, "x");
-  EXPECT_FALSE(store.findNewest()->found);
+  ASSERT_TRUE(store.finish());
+  const nlohmann::json old = {
+      {"training", store.findNewest()->training}, {"finished", true}, {"run", "run.1"}};
+  for (const char* name : {"current.json", "current.copy.json"})
+    ASSERT_TRUE(replaceFile(path(name), withChecksum("current", old, -1)));
+  CheckpointStore second = open("", 2);
+  const auto search = second.findNewest();
+  ASSERT_TRUE(search && search->found);
+  EXPECT_EQ(search->run_id, "");
+  EXPECT_FALSE(*second.isOfOlderGeneration());
+  EXPECT_EQ(second.checkTaken().error().code(), Code::kExists);
+}
+
+// What cannot be read now says nothing about what it is.
+TEST_F(CheckpointStoreTest, AReadErrorIsNoDamageAndLosesNothing) {
+  CheckpointStore store = open();
+  ASSERT_TRUE(store.begin());
+  for (const std::int64_t step : {1, 2, 3}) write(store, step, "x");
+  const auto all = listDirectory(root_ + "/here");
+  for (const char* name : {"step-0000000003/a", "step-0000000003/manifest.json", "current.json"}) {
+    failToRead(name);
+    const auto search = store.findNewest();
+    ASSERT_FALSE(search) << name;
+    EXPECT_EQ(search.error().code(), Code::kIo) << name;
+    EXPECT_THAT(search.error().message(), HasSubstr("Input/output error"));
+    letRead(name);
+  }
+  failToRead("step-0000000002/manifest.json");
+  ASSERT_TRUE(store.prune(1));
+  EXPECT_FALSE(fileExists(path("step-0000000001"))) << "superseded for certain";
+  letRead("step-0000000002/manifest.json");
+  EXPECT_EQ(listDirectory(root_ + "/here").size(), all.size() - 1);
+  // Found out before goOn, which then removes nothing of it.
+  std::ofstream(path("step-0000000003/a")) << "y";
+  failToRead("step-0000000002/a");
+  EXPECT_FALSE(store.findNewest());
+  letRead("step-0000000002/a");
+  const auto search = store.findNewest();
+  EXPECT_EQ(search->found->manifest.step, 2);
+  ASSERT_TRUE(store.goOn(*search));
+  EXPECT_FALSE(fileExists(path("step-0000000003")));
+  EXPECT_TRUE(fileExists(path("step-0000000002")));
+}
+
+// The same by rights, as an ordinary user.
+TEST_F(CheckpointStoreTest, WhatThisUserMayNotReadIsNotRemoved) {
+  {
+    CheckpointStore store = open();
+    ASSERT_TRUE(store.begin());
+    for (const std::int64_t step : {1, 2, 3}) write(store, step, "x");
+  }
+  const auto code = [&](const std::function<int()>& work) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (geteuid() == 0 && setuid(65534) != 0) _exit(99);
+      _exit(work());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  std::filesystem::permissions(root_, std::filesystem::perms::all);
+  std::filesystem::permissions(root_ + "/here", std::filesystem::perms::all);
+  const auto search = [&] {
+    const auto found = open("id-2").findNewest();
+    return found ? 0 : 10 + static_cast<int>(found.error().code());
+  };
+  ASSERT_EQ(code(search), 0);
+  const int denied = 10 + static_cast<int>(Code::kDenied);
+  for (const char* name :
+       {"step-0000000003/a", "step-0000000003/manifest.json", "step-0000000003", "current.json"}) {
+    std::filesystem::permissions(path(name), std::filesystem::perms::none);
+    EXPECT_EQ(code(search), denied) << name;
+    std::filesystem::permissions(path(name), std::filesystem::perms::all);
+  }
+}
+
+// Nobody takes part in a lock that he may not open; to go ahead would be to write beside its
+// holder.
+TEST_F(CheckpointStoreTest, ALockThatIsDeniedIsAnError) {
+  const CheckpointStore store = open();
+  ASSERT_TRUE(*store.lock(Duration(0)));
+  std::filesystem::permissions(root_, std::filesystem::perms::all);
+  std::filesystem::permissions(root_ + "/here", std::filesystem::perms::all);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::filesystem::permissions(path("lock"), std::filesystem::perms::none);
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(99);
+    const auto lock = store.lock(Duration(0));
+    _exit(!lock && lock.error().code() == Code::kInvalid ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// A mistake, which trying again would not mend.
+TEST_F(CheckpointStoreTest, ADirectoryThatCannotBeWrittenIsInvalid) {
+  std::filesystem::create_directories(root_ + "/here");
+  std::filesystem::permissions(root_, std::filesystem::perms::all);
+  std::filesystem::permissions(root_ + "/here", std::filesystem::perms::owner_read);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(99);
+    const auto store = CheckpointStore::open(root_ + "/here", {});
+    _exit(!store && store.error().code() == Code::kInvalid ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  std::filesystem::permissions(root_ + "/here", std::filesystem::perms::all);
 }
 
 TEST_F(CheckpointStoreTest, OneRunAtATime) {

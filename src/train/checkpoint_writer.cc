@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "format/safetensors_parse.h"
+
 namespace dure {
 namespace {
 
@@ -51,8 +53,8 @@ Status CheckpointWriter::writeFiles(const Snapshot& snapshot) const try {
   auto staged = store_.stage(snapshot.step);
   if (!staged) return std::move(staged).error();
   for (const auto& [name, content] : snapshot.files) {
-    Status done = writeSafetensors(*staged + "/" + name, content);
-    if (done) done = CheckpointStore::seal(*staged, name);
+    const Status done = CheckpointStore::write(
+        *staged, name, [&](const Sink& sink) { return writeSafetensorsTo(sink, content); });
     if (done) continue;
     CheckpointStore::markFailed(*staged, name);
     return done;
@@ -103,14 +105,27 @@ void CheckpointWriter::settleWhatCan() {
 void CheckpointWriter::publish(const CheckpointStore::Manifest& manifest) {
   if (const Status published = store_.publish(manifest); !published) {
     giveUp(manifest.step, published.error().message());
+    noteIfTaken(published.error());
     return;
   }
   discardLost();
   if (const Status pruned = store_.prune(options_.keep); !pruned) {
+    noteIfTaken(pruned.error());
     options_.complain("older checkpoints could not be removed: " + pruned.error().message());
   }
   const std::lock_guard lock(mutex_);
   ++written_;
+}
+
+void CheckpointWriter::noteIfTaken(const Error& error) {
+  if (error.code() != Code::kConflict && error.code() != Code::kExists) return;
+  const std::lock_guard lock(mutex_);
+  taken_ = error;
+}
+
+Status CheckpointWriter::checkTaken() const {
+  const std::lock_guard lock(mutex_);
+  return taken_;
 }
 
 void CheckpointWriter::giveUp(std::int64_t step, const std::string& why) {

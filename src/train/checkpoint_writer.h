@@ -48,6 +48,9 @@ class CheckpointWriter {
   void finish();
 
   std::int64_t written() const;
+  // As the store's, once a checkpoint was refused because somebody else has taken the directory: no
+  // later one will be published either.
+  Status checkTaken() const;
 
  private:
   struct Unpublished {
@@ -61,6 +64,7 @@ class CheckpointWriter {
   Part lookAt(const CheckpointStore::Manifest& manifest) const;
   void settleWhatCan();
   void publish(const CheckpointStore::Manifest& manifest);
+  void noteIfTaken(const Error& error);
   void giveUp(std::int64_t step, const std::string& why);
   void discardLost();
 
@@ -73,6 +77,7 @@ class CheckpointWriter {
   std::deque<Snapshot> waiting_;         // guarded by mutex_
   bool writing_ = false;                 // guarded by mutex_
   std::int64_t written_ = 0;             // guarded by mutex_
+  Status taken_;                         // guarded by mutex_
   std::deque<Unpublished> unpublished_;  // guarded by mutex_; only the writer's thread changes it
   std::jthread thread_;
 };

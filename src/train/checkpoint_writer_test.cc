@@ -21,12 +21,19 @@ class CheckpointWriterTest : public testing::Test {
   CheckpointWriterTest() {
     std::string name = testing::TempDir() + "writer-XXXXXX";
     root_ = mkdtemp(name.data());
-    auto store = CheckpointStore::open(root_);
-    EXPECT_TRUE(store);
-    store_.emplace(std::move(*store));
-    EXPECT_TRUE(store_->begin("run.1"));
+    store_.emplace(open(1));
+    EXPECT_TRUE(store_->begin());
   }
   ~CheckpointWriterTest() override { std::filesystem::remove_all(root_); }
+
+  CheckpointStore open(int generation) const {
+    auto store = CheckpointStore::open(root_, {.run = "run.1",
+                                               .run_id = "id",
+                                               .generation = generation,
+                                               .token = std::to_string(generation)});
+    EXPECT_TRUE(store);
+    return *store;
+  }
 
   CheckpointWriter::Options options(std::chrono::milliseconds patience = std::chrono::minutes(2)) {
     return {.keep = 2,
@@ -109,6 +116,26 @@ TEST_F(CheckpointWriterTest, APartThatCouldNotBeWrittenCostsThatCheckpointOnly) 
               testing::UnorderedElementsAre(
                   HasSubstr("this worker's part of the checkpoint of step 20 could not be written"),
                   HasSubstr("the checkpoint of step 20 is lost")));
+}
+
+// Another generation has taken the directory: this one's checkpoints are refused, and it is told.
+TEST_F(CheckpointWriterTest, AnOlderGenerationIsRefused) {
+  CheckpointWriter::Snapshot snapshot{.step = 10};
+  snapshot.files.emplace_back("rank-0", content());
+  snapshot.manifest = CheckpointStore::Manifest{.step = 10, .files = {"rank-0"}};
+  CheckpointWriter older(*store_, options());
+  older.write(snapshot);
+  older.finish();
+  EXPECT_TRUE(older.checkTaken());
+  CheckpointStore newer = open(2);
+  ASSERT_TRUE(newer.goOn(*newer.findNewest()));
+  snapshot.step = snapshot.manifest->step = 20;
+  older.write(snapshot);
+  older.finish();
+  EXPECT_EQ(older.written(), 1);
+  EXPECT_EQ(older.checkTaken().error().code(), Code::kConflict);
+  EXPECT_THAT(steps(), ElementsAre("step-0000000010"));
+  EXPECT_THAT(complaints(), ElementsAre(HasSubstr("generation 2 of this run writes to")));
 }
 
 // A worker that could not even say that it failed.

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <map>
 
-#include "base/text.h"
+#include "base/process.h"
 #include "spec/print.h"
+#include "train/data_fingerprint.h"
 #include "train/evaluation.h"
+#include "train/training_difference.h"
 
 namespace dure {
 namespace {
@@ -33,37 +34,18 @@ at::Tensor copyOf(const at::Tensor& tensor) {
   return tensor.detach().clone(at::MemoryFormat::Contiguous);
 }
 
-// What a printed job says, by field: "train.optimizer.lr" is "0.1".
-std::map<std::string, std::string> fieldsOf(const std::string& text) {
-  std::map<std::string, std::string> fields;
-  std::vector<std::string> path;
-  for (const std::string& line : split(text, '\n')) {
-    const std::size_t indent = line.find_first_not_of(' ');
-    const std::size_t colon = line.find(':', indent);
-    if (indent == std::string::npos || colon == std::string::npos) continue;
-    path.resize(indent / 2);
-    path.push_back(line.substr(indent, colon - indent));
-    if (colon + 2 < line.size()) fields[join(path, ".")] = line.substr(colon + 2);
-  }
-  return fields;
+// What ends a gang whose directory somebody else has taken. To take it back from another run
+// would only have that one do the same.
+Error refused(const Error& error) {
+  const Code code = error.code() == Code::kExists ? Code::kInvalid : error.code();
+  return Error(code, "checkpoint.path: " + error.message());
 }
 
-// The first field in which two printed jobs differ: "train.seed: 2 now, 1 then".
-std::string firstDifference(const std::string& now, const std::string& then) {
-  const auto ours = fieldsOf(now);
-  const auto theirs = fieldsOf(then);
-  auto either = ours;
-  either.insert(theirs.begin(), theirs.end());
-  const auto value = [](const auto& fields, const std::string& name) {
-    const auto found = fields.find(name);
-    return found == fields.end() ? "the default" : found->second;
-  };
-  for (const auto& [name, any] : either) {
-    if (value(ours, name) == value(theirs, name)) continue;
-    return fmt::format("{}: {} now, {} then", name, value(ours, name), value(theirs, name));
-  }
-  return "another version of Dure";
-}
+// What the first worker decides for all: bytes, as a broadcast takes them.
+struct Decision {
+  std::int64_t step = -1;  // to go on from; -1: none
+  char token[16] = {};     // of the gang
+};
 
 }  // namespace
 
@@ -81,8 +63,8 @@ Checkpoints::Checkpoints(const Job& job, const Surroundings& here, const Trainin
       last_time_(std::chrono::steady_clock::now()) {}
 
 // What makes it this training and no other. How long it lasts does not, unless the learning rate
-// depends on it.
-nlohmann::json Checkpoints::about() const {
+// depends on it, nor where the data lies.
+Result<nlohmann::json> Checkpoints::describeTraining() const {
   Job same;
   same.name = "training";
   same.strategy = Strategy::kNative;
@@ -94,9 +76,20 @@ nlohmann::json Checkpoints::about() const {
     same.train.epochs = 1;
     same.train.steps = 0;
   }
-  return {{"train", printJob(same)},
-          {"rows", data_.trainRows()},
-          {"weights", network_.parameters().count()}};
+  auto data = fingerprintOf(data_.dataset());
+  if (!data) return std::move(data).error().during("train.data");
+  return nlohmann::json{{"train", printJob(same)},
+                        {"data", *std::move(data)},
+                        {"weights", network_.parameters().count()}};
+}
+
+// Invalid, with the first difference, if the checkpoint is of another training.
+Status Checkpoints::checkSame(const CheckpointStore::Manifest& manifest) const {
+  if (about_ == manifest.about) return {};
+  return Error(Code::kInvalid,
+               fmt::format("checkpoint.path: {} has checkpoints of another training that did not "
+                           "end ({}); give another path, or remove them",
+                           here_.checkpoint, differenceBetween(about_, manifest.about)));
 }
 
 // Whether workers differ from each other in what they need to go on.
@@ -105,56 +98,54 @@ bool Checkpoints::differ() const {
                                (job_.train.wire != WireType::kFloat32 && group_.hosts() > 1));
 }
 
+Status Checkpoints::openStore(const std::string& token) {
+  auto described = describeTraining();
+  if (!described) return std::move(described).error();
+  about_ = *std::move(described);
+  auto store = CheckpointStore::open(
+      here_.checkpoint,
+      {.run = here_.run, .run_id = here_.run_id, .generation = here_.generation, .token = token});
+  if (!store) return std::move(store).error();
+  store_.emplace(std::move(*store));
+  return {};
+}
+
 Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
-  if (here_.rank == 0 || differ()) {
-    auto store = CheckpointStore::open(here_.checkpoint);
-    if (!store) return std::move(store).error();
-    store_.emplace(std::move(*store));
-  }
   CheckpointStore::Search search;
+  Decision decision;
   if (here_.rank == 0) {
+    randomToken().copy(decision.token, sizeof decision.token);
+    if (auto opened = openStore({decision.token, sizeof decision.token}); !opened) return opened;
     auto chosen = choose();
     if (!chosen) return std::move(chosen).error();
     search = std::move(*chosen);
+    if (search.found) decision.step = search.found->manifest.step;
   }
   // The first worker chooses, the others take the same.
-  std::int64_t chosen = search.found ? search.found->manifest.step : -1;
-  if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&chosen, 1)), 0); !told)
+  if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&decision, 1)), 0); !told)
     return told;
-  if (chosen >= 0 && store_) {
-    if (here_.rank != 0) {
-      auto seen = store_->findNewest();
-      if (!seen) return std::move(seen).error().during("checkpoint.path");
-      search = std::move(*seen);
-    }
-    if (!search.found || search.found->manifest.step != chosen) {
+  if (here_.rank != 0 && differ()) {
+    if (auto opened = openStore({decision.token, sizeof decision.token}); !opened) return opened;
+    auto seen = decision.step < 0 ? CheckpointStore::Search{} : store_->findNewest();
+    if (!seen) return std::move(seen).error().during("checkpoint.path");
+    search = std::move(*seen);
+  }
+  if (decision.step >= 0 && store_) {
+    if (!search.found || search.found->manifest.step != decision.step) {
       return Error(
           Code::kUnavailable,
           fmt::format("checkpoint.path: worker {} does not see the checkpoint of step {} in {}",
-                      here_.rank, chosen, here_.checkpoint));
+                      here_.rank, decision.step, here_.checkpoint));
     }
-    const nlohmann::json now = about();
-    const nlohmann::json& then = search.found->manifest.about;
-    if (now != then) {
-      return Error(
-          Code::kInvalid,
-          fmt::format("checkpoint.path: {} has checkpoints of another training that did not end "
-                      "({}); give another path, or remove them",
-                      here_.checkpoint,
-                      now["train"] != then.value("train", "")
-                          ? firstDifference(now["train"], then.value("train", ""))
-                          : "the data or the model has another size"));
-    }
+    if (auto same = checkSame(search.found->manifest); !same) return same;
     global_batch = search.found->manifest.state.value("global_batch", global_batch);
     if (auto loaded = load(*search.found, progress); !loaded) {
       return std::move(loaded).error().during(search.found->directory);
     }
-    if (auto kept = here_.rank == 0 ? store_->goOn(search) : Status(); !kept)
-      return std::move(kept).error().during("checkpoint.path");
     reporter_.say(
         fmt::format("going on from step {} ({})", progress.step, search.found->directory));
   }
-  if (chosen >= 0 && !differ()) {
+  if (decision.step >= 0 && !differ()) {
     if (auto told = tellAll(progress, global_batch); !told) return told;
   }
   last_step_ = progress.step;
@@ -168,31 +159,51 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
   return group_.barrier();
 }
 
+Status Checkpoints::lockDirectory() {
+  auto lock = store_->lock(kPatience);
+  if (lock) {
+    lock_ = std::move(*lock);
+    return {};
+  }
+  if (lock.error().code() != Code::kExists) return std::move(lock).error();
+  // A node that is gone keeps its locks on a network file system for a while. Its worker cannot
+  // publish anything any more once this one has taken the directory.
+  const auto older = store_->isOfOlderGeneration();
+  if (older && *older) return {};
+  // After a restart it is the worker before this one that takes its time.
+  return Error(here_.generation == 1 ? Code::kInvalid : Code::kUnavailable,
+               fmt::format("another run writes to {} ({}); give another path, or wait until that "
+                           "run has ended",
+                           here_.checkpoint, lock.error().message()));
+}
+
 // What the first worker goes on from, if anything; else a new training is begun.
 Result<CheckpointStore::Search> Checkpoints::choose() {
-  auto lock = store_->lock(kPatience);
-  if (!lock) {
-    // After a restart it is the worker before this one that takes its time.
-    return Error(
-        here_.generation == 1 ? Code::kInvalid : Code::kUnavailable,
-        fmt::format("checkpoint.path: another run writes to {} ({}); give another path, or "
-                    "wait until that run has ended",
-                    here_.checkpoint, lock.error().message()));
-  }
-  lock_ = std::move(*lock);
-  if (auto cleaned = store_->clean(); !cleaned)
-    return std::move(cleaned).error().during("checkpoint.path");
+  const auto failed = [](const Status& status) {
+    return Error(status.error()).during("checkpoint.path");
+  };
+  if (auto locked = lockDirectory(); !locked) return failed(locked);
   auto search = store_->findNewest();
   if (!search) return std::move(search).error().during("checkpoint.path");
+  const bool mine = !here_.run_id.empty() && search->run_id == here_.run_id;
+  if (mine && search->generation > here_.generation) {
+    return Error(Code::kConflict,
+                 fmt::format("checkpoint.path: generation {} of this run writes to {} now",
+                             search->generation, here_.checkpoint));
+  }
   for (const std::string& sentence : search->passed_over)
     reporter_.warn("passed over a checkpoint: " + sentence);
+  const bool same = search->found && about_ == search->found->manifest.about;
   // What this very run has finished, and was killed before it could say so, is gone on with. What
   // another run has finished is over, even if this one was killed before it began its own.
-  const bool over = search->finished && (here_.generation == 1 || search->run != here_.run);
-  if (over) search->found.reset();
-  if (search->found) return search;
-  if (auto begun = store_->begin(here_.run); !begun)
-    return std::move(begun).error().during("checkpoint.path");
+  if (search->finished && !(mine && same && here_.generation > 1)) search->found.reset();
+  if (!search->found) {
+    if (auto begun = store_->begin(); !begun) return failed(begun);
+  } else {
+    if (auto checked = checkSame(search->found->manifest); !checked) return checked.error();
+    if (auto taken = store_->goOn(*search); !taken) return failed(taken);
+  }
+  if (auto cleaned = store_->clean(); !cleaned) return failed(cleaned);
   return search;
 }
 
@@ -254,7 +265,7 @@ void Checkpoints::take(const Progress& progress, std::int64_t global_batch) {
     snapshot.files.emplace_back(kModelFile, std::move(model));
     CheckpointStore::Manifest manifest{.step = progress.step,
                                        .world = group_.size(),
-                                       .about = about(),
+                                       .about = about_,
                                        .state = {{"global_batch", global_batch}},
                                        .files = {kModelFile}};
     if (differ()) {
@@ -374,6 +385,7 @@ Status Checkpoints::afterStep(const Progress& progress, std::int64_t global_batc
                               bool last) {
   // Where one worker writes for all, the others have nothing to do.
   if (!writer_) return {};
+  if (auto taken = writer_->checkTaken(); !taken) return refused(taken.error());
   const auto time = isTime(progress, epoch_over, last);
   if (!time) return time.error();
   if (!*time) return {};
@@ -393,6 +405,12 @@ void Checkpoints::settle() {
   if (writer_) writer_->finish();
 }
 
-Status Checkpoints::finish() { return here_.rank == 0 ? store_->finish(here_.run) : Status(); }
+Status Checkpoints::checkTaken() const {
+  if (here_.rank != 0) return {};
+  const auto taken = store_->checkTaken();
+  return taken ? taken : refused(taken.error());
+}
+
+Status Checkpoints::finish() { return here_.rank == 0 ? store_->finish() : Status(); }
 
 }  // namespace dure

@@ -25,7 +25,7 @@ class Checkpoints {
 
   // Loads the newest whole checkpoint, if there is one of this training, in every worker; also its
   // global batch. Invalid if the directory has an unfinished training that is another,
-  // or another run writes to it.
+  // or another run writes to it. From then on no earlier generation of this run can publish.
   Status resume(Progress& progress, std::int64_t& global_batch);
 
   // Takes a snapshot if it is time to and the one before is written. Invalid, and none is taken, if
@@ -33,6 +33,8 @@ class Checkpoints {
   Status afterStep(const Progress& progress, std::int64_t global_batch, bool epoch_over, bool last);
   // Waits for what is being written.
   void settle();
+  // Conflict if a later generation, or another run, has taken the directory: this gang is over.
+  Status checkTaken() const;
   // The model is written as well: the next run of the job begins anew.
   Status finish();
 
@@ -42,12 +44,15 @@ class Checkpoints {
 
  private:
   bool differ() const;
+  Status openStore(const std::string& token);
+  Status lockDirectory();
   Result<CheckpointStore::Search> choose();
+  Status checkSame(const CheckpointStore::Manifest& manifest) const;
   Result<bool> isTime(const Progress& progress, bool epoch_over, bool last);
   Status tellAll(Progress& progress, std::int64_t& global_batch);
   void take(const Progress& progress, std::int64_t global_batch);
   Status load(const CheckpointStore::Found& found, Progress& progress);
-  nlohmann::json about() const;
+  Result<nlohmann::json> describeTraining() const;
   Safetensors ownState(const Progress& progress) const;
   Status loadOwnState(const Safetensors& state, Progress& progress, int world_then);
 
@@ -60,6 +65,7 @@ class Checkpoints {
   Group& group_;
   Reporter& reporter_;
   std::optional<FileLock> lock_;  // in the first worker
+  nlohmann::json about_;          // what makes it this training, where there is a store
   std::optional<CheckpointStore> store_;
   std::optional<CheckpointWriter> writer_;
   std::chrono::steady_clock::time_point last_time_;

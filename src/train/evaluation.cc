@@ -49,7 +49,7 @@ Status checkWeights(Network& network, std::int64_t step) {
   // One that is not finite makes the sum so.
   if (std::isfinite(network.parameters().values().sum().item<float>())) return {};
   return Error(Code::kInvalid,
-               fmt::format("the weights are not numbers any more after step {}: try a smaller "
+               fmt::format("the weights became NaN or infinite after step {}: try a smaller "
                            "train.optimizer.lr, or train.clip",
                            step));
 }

@@ -39,11 +39,12 @@ Result<Surroundings> readSurroundings() {
   here.address = variable("DURE_MASTER_ADDR");
   here.key = fmt::format("{}/{}:{}/{}", variable("DURE_JOB"), here.address, port, here.generation);
   here.run = variable("DURE_RUN");
+  here.run_id = variable("DURE_RUN_ID");
   here.metrics = variable("DURE_METRICS");
   here.checkpoint = variable("DURE_CHECKPOINT");
   here.output = variable("DURE_OUTPUT");
-  const std::string directory = variable("DURE_TASK_DIR");
-  if (!directory.empty()) here.job_file = directory + "/job.yaml";
+  here.directory = variable("DURE_TASK_DIR");
+  if (!here.directory.empty()) here.job_file = here.directory + "/job.yaml";
   if (here.world > 1 && (here.address.empty() || port == 0)) {
     return Error(Code::kInvalid,
                  "DURE_MASTER_ADDR and DURE_MASTER_PORT must say where the first rank is");

@@ -12,10 +12,12 @@ struct Surroundings {
   int rank = 0;
   int world = 1;
   int generation = 1;
-  std::string job_file;  // $DURE_TASK_DIR/job.yaml, or the argument
-  std::string address;   // of the first rank
+  std::string job_file;   // $DURE_TASK_DIR/job.yaml, or the argument
+  std::string directory;  // the task's own, or empty
+  std::string address;    // of the first rank
   std::uint16_t port = 0;
   std::string run;         // its name, or empty
+  std::string run_id;      // of this run alone, or empty
   std::string key;         // of this gang of this run
   std::string metrics;     // a pipe to report to, or empty
   std::string checkpoint;  // directories and files, whole; empty: none

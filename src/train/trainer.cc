@@ -3,19 +3,17 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
-#include <unistd.h>
+#include <torch/csrc/jit/runtime/jit_exception.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
-#include "base/fd.h"
-#include "base/files.h"
 #include "base/text.h"
 #include "train/batch_loader.h"
 #include "train/checkpoints.h"
 #include "train/evaluation.h"
+#include "train/model_output.h"
+#include "train/non_finite.h"
 #include "train/reason.h"
 #include "train/reporter.h"
 #include "train/sample_order.h"
@@ -45,24 +43,6 @@ std::int64_t peakMemory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return std::int64_t{usage.ru_maxrss} * 1024;
-}
-
-// Whether the model can be written when it is trained: later would be late.
-Status checkOutput(const std::string& output) {
-  const auto wrong = [](const Error& why) {
-    return Error(Code::kInvalid, "output: " + why.message());
-  };
-  std::error_code error;
-  if (std::filesystem::is_directory(output, error)) {
-    return wrong(Error(Code::kInvalid, output + " is a directory; name a file"));
-  }
-  const std::string folder = std::filesystem::path(absolutePath(output)).parent_path();
-  if (auto made = makeDirectories(folder); !made) return wrong(made.error());
-  std::string probe = folder + "/.dure-output-XXXXXX";
-  const Fd file(mkostemp(probe.data(), O_CLOEXEC));
-  if (!file) return wrong(systemError(folder));
-  unlink(probe.c_str());
-  return {};
 }
 
 // The batches of one worker, from a step on: which rows they are, in which pieces.
@@ -127,7 +107,7 @@ class Trainer {
     if (!network) return std::move(network).error();
     network_ = std::move(*network);
     if (here_.rank == 0 && !here_.output.empty()) {
-      if (auto writable = checkOutput(here_.output); !writable) return writable;
+      if (auto writable = ModelOutput(here_).check(); !writable) return writable;
     }
     if (auto joined = join(); !joined) return joined;
     if (auto prepared = prepare(); !prepared) return prepared;
@@ -219,7 +199,7 @@ class Trainer {
       if (auto saved = checkpoints_->afterStep(progress_, global_batch_, epoch_over,
                                                progress_.step == steps_ || progress_.stopped);
           !saved) {
-        return saved;
+        return orTheData(saved.error(), progress_.step - 1);
       }
     }
     return {};
@@ -270,10 +250,11 @@ class Trainer {
       correct = std::llround(extras[1]);
     }
     if (!std::isfinite(loss_sum)) {
-      return Error(Code::kInvalid,
-                   fmt::format("the loss is not a number any more in epoch {}: try a smaller "
-                               "train.optimizer.lr, or train.clip",
-                               step / order_->stepsPerEpoch() + 1));
+      return orTheData(
+          Error(Code::kInvalid, fmt::format("the loss became NaN or infinite in epoch {}: try a "
+                                            "smaller train.optimizer.lr, or train.clip",
+                                            step / order_->stepsPerEpoch() + 1)),
+          step);
     }
     progress_.loss_sum += loss_sum;
     progress_.correct += correct;
@@ -285,6 +266,25 @@ class Trainer {
     optimizer_->step(network_->parameters().values(), grads, rate);
     ++progress_.step;
     return sync_->afterStep(progress_.step, lastOfEpoch(progress_.step));
+  }
+
+  // What failed after `step`, or what in the data of that step and of the one before, whose numbers
+  // are in the weights now, made it fail. Looks at the rows of all workers, so that all say the
+  // same.
+  Error orTheData(Error failed, std::int64_t step) const {
+    for (std::int64_t at = step; at >= std::max<std::int64_t>(0, step - 1); --at) {
+      const std::int64_t epoch = at / order_->stepsPerEpoch();
+      const std::int64_t within = at % order_->stepsPerEpoch();
+      std::vector<std::int64_t> rows;
+      for (std::int64_t i = 0; i < order_->rowsInStep(within); ++i)
+        rows.push_back(order_->rowAt(epoch, within * global_batch_ + i));
+      const auto found = findNonFinite(*data_, rows);
+      if (!found) return found.error();
+      if (found->empty()) continue;
+      return Error(Code::kInvalid, fmt::format("train.data: {}, and so is the loss in epoch {}",
+                                               *found, epoch + 1));
+    }
+    return failed;
   }
 
   // Sums over the workers, evaluates, prints the line, decides whether to go on.
@@ -303,7 +303,8 @@ class Trainer {
     seconds_before_ = training_seconds_;
     progress_.loss_sum = 0;
     progress_.correct = progress_.samples = 0;
-    if (auto healthy = checkWeights(*network_, progress_.step); !healthy) return healthy;
+    if (auto healthy = checkWeights(*network_, progress_.step); !healthy)
+      return orTheData(healthy.error(), progress_.step - 1);
     if (data_->testRows() > 0) {
       auto tested = evaluate(*network_, *data_, loss_, *group_);
       if (!tested) return std::move(tested).error();
@@ -389,13 +390,32 @@ class Trainer {
     std::int64_t failed = 0;
     Status saved;
     if (here_.rank == 0 && !here_.output.empty()) {
-      saved = network_->save(here_.output, data_->about());
+      saved = writeModel();
       failed = saved ? 0 : 1;
     }
     if (auto summed = group_->sum(std::span(&failed, 1)); !summed) return summed;
-    if (!saved) return std::move(saved).error().during("output");
-    if (failed > 0) return Error(Code::kIo, "the first worker could not write the model");
-    return {};
+    // Others leave it to the first one to say why.
+    if (failed > 0 && saved)
+      return Error(Code::kUnavailable, "the first worker could not write the model");
+    return saved;
+  }
+
+  // To train again would not find more room: a model without its place is kept in another.
+  Status writeModel() {
+    const ModelOutput output(here_);
+    const auto save = [&](const std::string& path) { return network_->save(path, data_->about()); };
+    bool over = false;
+    const auto written = output.write(save, [&] {
+      Status ours = checkpoints_ ? checkpoints_->checkTaken() : Status();
+      over = !ours;
+      return ours;
+    });
+    if (written || over || written.error().code() == Code::kConflict) return written;
+    const auto kept = output.keepElsewhere(save);
+    return Error(Code::kInvalid,
+                 fmt::format("output: {}; {}", written.error().message(),
+                             kept ? "the model is kept in " + *kept
+                                  : "nor could the model be kept: " + kept.error().message()));
   }
 
   Status count(TrainingSummary& summary) {
@@ -457,10 +477,15 @@ Status train(const Job& job, const Surroundings& here) try {
   return Trainer(job, here).run();
 } catch (const std::bad_alloc&) {
   return Error(Code::kUnavailable, "there is not enough memory");
+} catch (const torch::jit::JITException& error) {
+  // Raised by the user's module.
+  return Error(Code::kInvalid, job.train.model.file + ": " + reasonOf(error));
+} catch (const c10::IndexError& error) {
+  return Error(Code::kInvalid, reasonOf(error));
 } catch (const std::exception& error) {
-  // What torch throws is about the user's module, or memory.
+  // Memory and threads, too, which there may be more of the next time.
   const std::string& file = job.train.model.file;
-  return Error(Code::kInvalid, (file.empty() ? "" : file + ": ") + reasonOf(error));
+  return Error(Code::kIo, (file.empty() ? "" : file + ": ") + reasonOf(error));
 }
 
 }  // namespace dure
