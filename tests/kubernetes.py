@@ -13,6 +13,7 @@ CLUSTER = ROOT / "tools/cluster"
 BUILD_IMAGES = ROOT / "deploy/images/build"
 DURE_IMAGE = "dure.test/dure:1"
 TRAINER_IMAGE = "dure.test/trainer:1"
+RBAC = "rbac.authorization.k8s.io"
 
 
 def find_kubeconfig():
@@ -59,27 +60,30 @@ class OnKubernetes:
 
     def limited_user(self, rules):
         """A kubeconfig of an account that may do only this, in the test's namespace."""
-        name = "limited"
+        self.create({"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": {"name": "limited", "namespace": self.namespace},
+                     "rules": rules})
+        return self.user("limited", "Role", "limited")
+
+    def user(self, name, kind, role):
+        """A kubeconfig of a new account that has this Role or ClusterRole in the test's namespace."""
         here = {"name": name, "namespace": self.namespace}
-        group = "rbac.authorization.k8s.io"
         self.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": here},
-                    {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": here, "rules": rules},
-                    {"apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": here,
-                     "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+                    {"apiVersion": f"{RBAC}/v1", "kind": "RoleBinding", "metadata": here,
+                     "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
                      "subjects": [{"kind": "ServiceAccount", **here}]})
-        secret = harness.wait_until(self.token_secret, 20, "the account has a token")
+        secret = harness.wait_until(lambda: self.token_of(name), 20, "the account has a token")
         config = json.loads(self.kubectl("config", "view", "--raw", "-o", "json"))
         config["users"] = [{"name": name, "user": {"token": secret}}]
         cluster = config["clusters"][0]["name"]
         config["contexts"] = [{"name": name, "context": {"cluster": cluster, "user": name,
                                                          "namespace": self.namespace}}]
         config["current-context"] = name
-        return str(self.write("limited.kubeconfig", json.dumps(config)))
+        return str(self.write(f"{name}.kubeconfig", json.dumps(config)))
 
-    def token_secret(self):
+    def token_of(self, account):
         secrets = json.loads(self.kubectl("get", "secrets", "-n", self.namespace, "-o", "json"))["items"]
         for secret in secrets:
-            if secret["metadata"].get("annotations", {}).get("kubernetes.io/service-account.name") == "limited":
+            if secret["metadata"].get("annotations", {}).get("kubernetes.io/service-account.name") == account:
                 return harness.run_text(["base64", "-d"], input=secret["data"]["token"])
         return None
 

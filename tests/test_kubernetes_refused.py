@@ -32,6 +32,32 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
         job = self.job_file("noclaim", workers=1, command=["true"], claim="nothing")
         self.refused(job, 2, "there is no claim nothing")
 
+    def test_a_claim_that_does_not_exist_and_may_not_be_looked_for(self):
+        self.env["KUBECONFIG"] = self.limited_user([
+            {"apiGroups": ["", "batch", "rbac.authorization.k8s.io"], "verbs": ["*"],
+             "resources": ["configmaps", "pods", "pods/log", "secrets", "services", "serviceaccounts", "jobs", "roles", "rolebindings"]}])
+        self.refused(self.job_file("unseen", workers=2, command=["true"], claim="nothing"), 3,
+                     "cannot start: ", 'persistentvolumeclaim "nothing" not found', lines=1)
+
+    def test_what_can_never_be_placed_is_in_the_journal(self):
+        # Once by the plan, once by the scheduler, for a manager that may not see nodes.
+        job = self.job_file("unlabelled", workers=1, command=["true"], nodes={"selector": {"dure.test/nowhere": "yes"}})
+        self.on_kubernetes("run", job, "--detach", code=0)
+        self.wait_until(lambda: self.status("unlabelled") == "place failed", "it fails", 30)
+        self.assertIn("no node of the cluster has the labels that the job asks for", self.on_kubernetes("describe", "unlabelled", code=0).out)
+        self.env["KUBECONFIG"] = self.user("owner", "ClusterRole", "admin")
+        self.on_kubernetes("run", self.job_file("unscheduled", workers=1, command=["true"],
+                                                nodes={"selector": {"dure.test/nowhere": "yes"}}), "--detach", code=0)
+        self.wait_until(lambda: self.status("unscheduled") == "place failed", "it fails", 45)
+        self.assertIn("worker-0 cannot start: 0/2 nodes are available", self.on_kubernetes("describe", "unscheduled", code=0).out)
+
+    def test_what_is_taken_at_the_moment_is_waited_for(self):
+        self.env["KUBECONFIG"] = self.user("owner", "ClusterRole", "admin")
+        self.on_kubernetes("run", self.job_file("huge", workers=1, command=["true"], resources={"cpus": 1000}), "--detach", code=0)
+        self.wait_until(lambda: "Insufficient cpu" in self.on_kubernetes("describe", "huge", code=0).out, "the reason is told")
+        self.on_kubernetes("stop", "huge", code=0)
+        self.assertEqual(self.status("huge"), "stopped")
+
     def test_a_name_that_is_too_long(self):
         self.refused(self.job_file("n" * 50, workers=1, command=["true"]), 2, "must be at most 40")
 

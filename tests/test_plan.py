@@ -1,4 +1,5 @@
 """dure plan: what a person and a script see of a placement, and of one that is not possible."""
+import datetime
 import json
 
 import harness
@@ -48,6 +49,29 @@ class Plan(harness.Case):
                                    "the largest that fits: 4\n")
         answer = json.loads(self.dure("plan", "--free", "3,1", "--gpus", "6", "--json", code=1).out)
         self.assertEqual((answer["fits"], answer["nodes"], answer["largest"]), (False, [], 4))
+
+    def test_a_strange_pod_costs_its_node_and_not_the_plan(self):
+        for memory in ("10P", "1e400", "9E", "lots", -1, {}, None):
+            strange = pod("strange", "node-1", 0)
+            strange["spec"]["containers"][0]["resources"]["requests"] = {"memory": memory}
+            job = self.job("gpus: 2\nresources: {memory: 1Gi}\n" + PROGRAM)
+            nodes = self.inventory(node("node-1", 2), node("node-2", 4), strange)
+            self.assertEqual(self.shares(job, "--inventory", nodes), [("node-2", 2)], memory)
+
+    def test_an_annotation_is_believed_of_young_pods_of_dure(self):
+        now = datetime.datetime.now(datetime.timezone.utc)
+
+        def planned(labels, age=10, **metadata):
+            pending = pod("planned", "", 2, phase="Pending")
+            created = (now - datetime.timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            pending["metadata"].update(labels=labels, annotations={"dure/node": "node-1"}, creationTimestamp=created, **metadata)
+            return self.shares("--inventory", self.inventory(node("node-1", 2), node("node-2", 4), pending), "--gpus", "2")
+        ours = {"app.kubernetes.io/managed-by": "dure", "dure/job": "a"}
+        self.assertEqual(planned(ours), [("node-2", 2)])
+        self.assertEqual(planned(ours, age=3600), [("node-1", 2)])
+        self.assertEqual(planned({}), [("node-1", 2)])
+        self.assertEqual(planned({"dure/job": "a"}), [("node-1", 2)])
+        self.assertEqual(planned(ours, deletionTimestamp="2026-01-01T00:00:00Z"), [("node-1", 2)])
 
     def test_a_job_file(self):
         job = self.job("name: a\nstrategy: tensorflow\nworkers: {min: 1, max: 9}\nroles: {chief: 1, ps: 1}\n"

@@ -31,8 +31,9 @@ using namespace std::chrono_literals;
 // Whoever follows the pods of a run reads their last words before they are deleted.
 constexpr auto kLastWords = std::chrono::seconds(3);
 constexpr auto kTryAgain = std::chrono::milliseconds(500);
-constexpr auto kLookInCharge = std::chrono::milliseconds(5000);
 constexpr auto kTick = std::chrono::milliseconds(100);
+// Within the time that the pod has to end.
+constexpr auto kAskedForDeletion = std::chrono::seconds(15);
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -96,9 +97,6 @@ class Manager {
     const RunState before = replay(journal_->before());
     const auto sees_nodes = seesNodes();
     if (!sees_nodes) return sees_nodes.error();
-    if (job_.gpus > 0 && !*sees_nodes && !before.outcome) {
-      return Error(Code::kDenied, "without the right to list nodes GPUs cannot be split over them");
-    }
     backend_ = std::make_unique<KubernetesBackend>(
         loop_, client_,
         KubernetesBackend::Options{.run = run_,
@@ -114,15 +112,40 @@ class Manager {
       late_ = true;
       return {};
     }
-    if (auto cleared = backend_->begin(); !cleared) return cleared;
-    const bool fresh = before.created == TimePoint{};
-    const Entry first{.kind = fresh ? EntryKind::kCreated : EntryKind::kResumed,
-                      .time = clock_.now(),
-                      .generation = before.generation,
-                      .run_id = run_id_};
+    if (job_.gpus > 0 && !*sees_nodes) {
+      return endAtOnce(before,
+                       "gpus: how they are split is planned from all nodes, and the manager's "
+                       "account may not list nodes and pods of the whole cluster and hold the "
+                       "Lease of placing");
+    }
+    if (auto cleared = backend_->begin(before); !cleared) return cleared;
+    const Entry first = beginning(before);
     if (auto written = journal_->write({first}); !written) return written;
     reporter_->entry(first);
     return startCoordinator(before);
+  }
+
+  Entry beginning(const RunState& before) {
+    const bool fresh = before.created == TimePoint{};
+    return {.kind = fresh ? EntryKind::kCreated : EntryKind::kResumed,
+            .time = clock_.now(),
+            .generation = before.generation,
+            .run_id = run_id_};
+  }
+
+  // Another manager would not do better.
+  Status endAtOnce(const RunState& before, const std::string& why) {
+    const Entry last{.kind = EntryKind::kFinished,
+                     .time = clock_.now(),
+                     .generation = before.generation,
+                     .outcome = Outcome::kPlaceFailed,
+                     .reason = why};
+    if (auto written = journal_->write({beginning(before), last}); !written) return written;
+    reporter_->entry(last);
+    view_.say(why);
+    ended_ = last.outcome;
+    ended_at_ = last.time;
+    return {};
   }
 
   Status startCoordinator(const RunState& before) {
@@ -153,9 +176,18 @@ class Manager {
     });
   }
 
+  // Whether it may plan: see what is free, and keep others from planning meanwhile.
   Result<bool> seesNodes() {
-    for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
-      auto allowed = client_.isAllowed("list", {kind, "", "", ""});
+    struct Right {
+      const char* verb;
+      KubeAddress address;
+    };
+    const KubeAddress lease{kinds::kLeases, kPlacementNamespace, kPlacementLease, ""};
+    for (const Right& right :
+         {Right{"list", {kinds::kNodes, "", "", ""}}, Right{"list", {kinds::kPods, "", "", ""}},
+          Right{"create", {kinds::kLeases, kPlacementNamespace, "", ""}}, Right{"get", lease},
+          Right{"delete", lease}}) {
+      auto allowed = client_.isAllowed(right.verb, right.address);
       if (!allowed || !*allowed) return allowed;
     }
     return true;
@@ -206,7 +238,8 @@ class Manager {
           });
           return;
         }
-        for (auto waited = 0ms; waited < kLookInCharge && !stop.stop_requested(); waited += kTick) {
+        for (auto waited = 0ms; waited < KubernetesBackend::kLookInCharge && !stop.stop_requested();
+             waited += kTick) {
           std::this_thread::sleep_for(kTick);
         }
       }
@@ -228,11 +261,17 @@ class Manager {
     });
   }
 
+  // Only what is not there is deleted: an API server that is being restarted refuses what it grants
+  // a moment later, and a manager that believed it would take the next one's rights away.
   bool isBeingDeleted() {
-    const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
-    // Our rights to see it go with it, perhaps before.
-    if (!job) return job.error().code() != Code::kUnavailable;
-    return job->at("metadata").contains("deletionTimestamp");
+    const auto deadline = std::chrono::steady_clock::now() + kAskedForDeletion;
+    while (true) {
+      const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
+      if (job) return job->at("metadata").contains("deletionTimestamp");
+      if (job.error().code() == Code::kNotFound) return true;
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(kTryAgain);
+    }
   }
 
   // With it go our rights beyond the namespace.

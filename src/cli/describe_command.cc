@@ -15,6 +15,7 @@
 #include "cli/kubernetes_runs.h"
 #include "cli/place_arguments.h"
 #include "cli/table.h"
+#include "launch/roster.h"
 #include "runs/run_reader.h"
 
 namespace dure::cli {
@@ -27,6 +28,25 @@ std::string rankState(const Entry& entry, const RunView& run) {
   if (run.state.outcome) return "stopped";
   if (!run.in_charge) return "gone";
   return run.state.running ? "running" : "joined";
+}
+
+// "1 process each", or as they were split: "5 and 1 processes".
+std::string describeProcesses(const Job& job, const RunState& state) {
+  std::vector<int> counts;
+  for (const Task& task :
+       makeRoster(job, Layout{.workers = state.workers, .gpus = state.gpus}).tasks) {
+    if (task.role == Role::kWorker) counts.push_back(task.slots);
+  }
+  std::sort(counts.rbegin(), counts.rend());
+  if (counts.empty() || counts.front() == counts.back()) {
+    const int each = counts.empty() ? processesPerTask(job) : counts.front();
+    return fmt::format("{} process{} each", each, each == 1 ? "" : "es");
+  }
+  std::vector<std::string> words;
+  for (const int count : counts) words.push_back(std::to_string(count));
+  const std::string last = std::move(words.back());
+  words.pop_back();
+  return fmt::format("{} and {} processes", join(words, ", "), last);
 }
 
 std::string clockTime(TimePoint time) { return formatTime(time).substr(11, 8); }
@@ -43,11 +63,9 @@ void printRun(std::ostream& out, const RunView& run) {
   if (run.job) {
     std::vector<std::string> words;
     for (const std::string& word : run.job->program.command) words.push_back(shellQuote(word));
-    facts.push_back(
-        {"job",
-         fmt::format("{}, {} worker{}, {} process{} each", strategyName(run.job->strategy),
-                     run.state.workers, run.state.workers == 1 ? "" : "s",
-                     processesPerTask(*run.job), processesPerTask(*run.job) == 1 ? "" : "es")});
+    facts.push_back({"job", fmt::format("{}, {} worker{}, {}", strategyName(run.job->strategy),
+                                        run.state.workers, run.state.workers == 1 ? "" : "s",
+                                        describeProcesses(*run.job, run.state))});
     facts.push_back({"program", join(words, " ")});
     facts.push_back(
         {"failures", fmt::format("{} (limit {})", run.state.failures, run.job->restarts.limit)});
@@ -59,10 +77,14 @@ void printRun(std::ostream& out, const RunView& run) {
   facts.push_back({"record", run.place});
   out << formatTable(facts);
 
-  std::vector<std::vector<std::string>> ranks{{"RANK", "TASK", "STATE", "HOST", "AGENT"}};
+  const bool cluster = std::any_of(run.state.tasks.begin(), run.state.tasks.end(),
+                                   [](const Entry& entry) { return !entry.node.empty(); });
+  std::vector<std::vector<std::string>> ranks{
+      {"RANK", "TASK", "STATE", cluster ? "NODE" : "HOST", "AGENT"}};
   for (const Entry& entry : run.state.tasks) {
     ranks.push_back({entry.rank ? std::to_string(*entry.rank) : "-", entry.task,
-                     rankState(entry, run), entry.host, std::to_string(entry.pid)});
+                     rankState(entry, run), cluster ? entry.node : entry.host,
+                     std::to_string(entry.pid)});
   }
   if (ranks.size() > 1) out << "\n" << formatTable(ranks);
 
@@ -112,6 +134,7 @@ void describeCommand(Context& context, const PlaceArguments& place, const std::s
                            {"state", rankState(entry, run)},
                            {"host", entry.host},
                            {"agent", entry.pid}};
+    if (!entry.node.empty()) rank["node"] = entry.node;
     if (entry.rank) rank["rank"] = *entry.rank;
     description["ranks"].push_back(rank);
   }

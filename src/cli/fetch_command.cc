@@ -132,22 +132,30 @@ class VolumePod {
   Status make() {
     pod_ = fmt::format("{}-fetch-{}", run_.object(), randomToken().substr(0, 6));
     container_ = "fetch";
-    agent_ = "dure-agent";
+    agent_ = kPodAgent;
+    const KubeImages images = imagesFromEnvironment();
     json security = containerSecurity(job_);
     security["readOnlyRootFilesystem"] = true;
     json container = {{"name", container_},
-                      {"image", imagesFromEnvironment().dure},
-                      {"command", {"dure-agent", "wait"}},
+                      {"image", images.dure},
+                      {"command", {kPodAgent, "wait"}},
                       {"securityContext", security},
+                      {"resources", resourcesOf(job_.kubernetes.manager)},
                       {"volumeMounts", mountsOf(job_, kPodWorkdir, true)}};
     if (!job_.program.pull.empty()) container["imagePullPolicy"] = job_.program.pull;
+    container["volumeMounts"].push_back(agentMount());
+    json install = agentInstaller(job_, images);
+    install["resources"] = container["resources"];
     json spec = schedulingOf(job_);
     spec["restartPolicy"] = "Never";
     spec["automountServiceAccountToken"] = false;
     spec["activeDeadlineSeconds"] = 3600;  // and until then holds its volumes no longer than this
     spec["securityContext"] = podSecurity(job_);
+    addPullSecrets(job_, spec);
+    spec["initContainers"] = {install};
     spec["containers"] = {container};
     spec["volumes"] = volumesOf(job_, true);
+    spec["volumes"].push_back(agentVolume());
     // Should we not come to delete it, it goes with the run.
     const auto record = client_.get({kinds::kConfigMaps, run_.name_space, run_.object(), ""});
     if (!record) return record.error();

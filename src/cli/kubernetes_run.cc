@@ -2,9 +2,8 @@
 
 #include <signal.h>
 
-#include <atomic>
+#include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include <fmt/core.h>
 
@@ -12,9 +11,9 @@
 #include "backend/kubernetes/record.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "cli/kubernetes_follow.h"
 #include "cli/kubernetes_runs.h"
 #include "cli/outcome.h"
-#include "cli/terminal_view.h"
 #include "launch/folder.h"
 
 namespace dure::cli {
@@ -22,17 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using namespace std::chrono_literals;
 
-constexpr auto kPoll = 500ms;
-// A manager that cannot start for so long never will.
-constexpr auto kManagerPatience = 15s;
 constexpr int kMostAttempts = 20;
-// For the last words of pods that have ended.
-constexpr Duration kDrain{5'000};
-
-std::atomic<int> interrupts{0};
-
 // True if what is written to `path` outlives the pod.
 bool isKept(const Job& job, const std::string& path) {
   const fs::path whole = (fs::path(kPodWorkdir) / path).lexically_normal();
@@ -64,6 +54,36 @@ std::vector<std::string> volumePaths(const Job& job) {
     if (path.is_relative()) paths.push_back(path.has_filename() ? path : path.parent_path());
   }
   return paths;
+}
+
+// That what the job names is there, as far as this user may see it.
+Status checkNamed(KubeClient& client, const Job& job) {
+  struct Named {
+    const char* field;
+    const char* what;
+    KubeKind kind;
+    std::string name;
+  };
+  std::vector<Named> all;
+  for (const Volume& volume : allVolumes(job)) {
+    if (!volume.claim.empty()) all.push_back({"volumes", "claim", kinds::kClaims, volume.claim});
+  }
+  for (const std::string& secret : job.kubernetes.pull_secrets) {
+    all.push_back({"kubernetes.pull_secrets", "secret", kinds::kSecrets, secret});
+  }
+  if (!job.kubernetes.account.empty()) {
+    all.push_back(
+        {"kubernetes.account", "service account", kinds::kServiceAccounts, job.kubernetes.account});
+  }
+  const std::string& name_space = client.access().name_space;
+  for (const Named& named : all) {
+    const auto found = client.get({named.kind, name_space, named.name, ""});
+    if (found || found.error().code() == Code::kDenied) continue;
+    if (found.error().code() != Code::kNotFound) return found.error();
+    return Error(Code::kInvalid, fmt::format("{}: there is no {} {} in namespace {}", named.field,
+                                             named.what, named.name, name_space));
+  }
+  return {};
 }
 
 // Everything that is created before the manager, and the manager last: what a run needs is there
@@ -127,13 +147,21 @@ class Creation {
     for (const KubeObject& object : supportObjects(run_, inside, randomToken(), owner)) {
       if (auto made = put(object.kind, object.object); !made) return made;
     }
+    if (auto made = createAccount(inside, owner); !made) return made;
     for (json& piece : folderObjects(run_, archive)) {
       piece["metadata"]["ownerReferences"] = json::array({owner});
       if (auto made = put(kinds::kConfigMaps, piece); !made) return made;
     }
+    const KubeObject manager =
+        managerObject(run_, inside, imagesFromEnvironment(), archive.size(), owner);
+    return put(manager.kind, manager.object);
+  }
+
+  // The account of the manager and its rights, unless an administrator has made them.
+  Status createAccount(const Job& inside, const json& owner) {
+    if (!inside.kubernetes.account.empty()) return {};
     // Who may not grant it has the scheduler place the pods.
     const auto granted = grantNodes();
-    granted_ = static_cast<bool>(granted);
     if (!granted && job_.gpus > 0) {
       return Error(
           granted.error().code(),
@@ -141,25 +169,61 @@ class Creation {
           "let see: " +
               granted.error().message());
     }
-    const KubeObject manager = managerObject(run_, inside, imagesFromEnvironment(), owner);
-    return put(manager.kind, manager.object);
+    json owners = json::array({owner});
+    if (granted) owners.push_back(ownerReference(*granted));
+    std::vector<KubeObject> objects = accountObjects(run_, EventRights::kGranted, owners);
+    auto role = put(objects.front().kind, objects.front().object);
+    if (!role && role.error().code() == Code::kDenied) {
+      objects = accountObjects(run_, EventRights::kLeftOut, owners);
+      role = put(objects.front().kind, objects.front().object);
+    }
+    if (!role) return role;
+    objects.erase(objects.begin());
+    for (const KubeObject& object : objects) {
+      if (auto made = put(object.kind, object.object); !made) return made;
+    }
+    return {};
   }
 
-  Status grantNodes() {
+  // The ClusterRole that lets the manager see nodes.
+  Result<json> grantNodes() {
+    removeForgotten();
     const auto owner = client_.get({kinds::kNamespaces, "", run_.name_space, ""});
     if (!owner) return owner.error();
-    const auto role =
+    auto role =
         client_.create({kinds::kClusterRoles}, clusterRole(run_, ownerReference(*owner)).object);
-    if (!role) return role.error();
+    if (!role) return role;
+    granted_ = true;
     const auto bound = client_.create({kinds::kClusterRoleBindings},
                                       clusterBinding(run_, ownerReference(*role)).object);
-    if (bound) return {};
+    if (bound) return role;
+    granted_ = false;
     static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
     return bound.error();
   }
 
+  // What runs of this namespace have left whose Job was deleted while no manager was there.
+  void removeForgotten() {
+    const auto roles = client_.listAll(
+        {kinds::kClusterRoles, "", "", ""},
+        {.labels = fmt::format("{}={}", labels::kManagedBy, kManagedByDure), .fields = ""});
+    if (!roles) return;
+    for (const json& role : *roles) {
+      const json labels = role.at("metadata").value("labels", json::object());
+      const KubeRun run{.name_space = run_.name_space,
+                        .job = labels.value(labels::kJob, ""),
+                        .number = std::atoi(labels.value(labels::kRun, "0").c_str())};
+      const std::string name = role.at("metadata").at("name");
+      if (name != run.clusterObject()) continue;
+      const auto record = client_.get({kinds::kConfigMaps, run.name_space, run.object(), ""});
+      if (record || record.error().code() != Code::kNotFound) continue;
+      static_cast<void>(client_.remove({kinds::kClusterRoles, "", name, ""},
+                                       {.uid = role.at("metadata").at("uid").get<std::string>()}));
+    }
+  }
+
   Status put(const KubeKind& kind, const json& object) {
-    if (interrupts > 0) return Error(Code::kUnavailable, "interrupted");
+    if (interruptions() > 0) return Error(Code::kUnavailable, "interrupted");
     auto made = client_.create({kind, kind.namespaced ? run_.name_space : "", "", ""}, object);
     if (!made) return std::move(made).error();
     return {};
@@ -170,124 +234,6 @@ class Creation {
   KubeRun run_;
   json record_;
   bool granted_ = false;
-};
-
-// Shows a run to the person who started it, as it would be shown if it ran here.
-class Follower {
- public:
-  Follower(Context& context, KubeClient& client, KubeRun run)
-      : client_(client),
-        run_(std::move(run)),
-        view_(context.out, context.err, clock_, TerminalView::detect()),
-        logs_(client, run_, std::nullopt, [this](int generation, int rank, std::string_view lines) {
-          const std::lock_guard lock(mutex_);
-          static_cast<void>(view_.output(generation, rank, lines));
-        }) {}
-
-  int follow() {
-    const auto began = clock_.now();
-    RunView run;
-    std::size_t told = 0;
-    int asked = 0;
-    while (true) {
-      if (const int now = interrupts; now > asked && askToStop(now > 1)) asked = now;
-      auto read = readKubeRun(client_, run_);
-      if (!read && read.error().code() == Code::kNotFound) {
-        say(fmt::format("{} was removed", run_.text()));
-        return kInterrupted;
-      }
-      if (read) {
-        run = *std::move(read);
-        for (; told < run.entries.size(); ++told) tellEntry(run.entries[told]);
-        tick(run);
-        const auto looked = logs_.look(true);
-        if (!looked && looked.error().code() == Code::kDenied && !std::exchange(mute_, true)) {
-          say(looked.error().message());
-        }
-        if (run.state.outcome) break;
-        if (run.entries.empty() && managerIsHopeless()) {
-          static_cast<void>(removeKubeRun(client_, run_));
-          return kPlaceFailed;
-        }
-        if (run.status == "lost") {
-          say(fmt::format("{} has lost its manager", run_.text()));
-          return kPlaceFailed;
-        }
-      } else {
-        tellTrouble(read.error().message());
-      }
-      std::this_thread::sleep_for(kPoll);
-    }
-    logs_.drain(kDrain);
-    return conclude(run, std::chrono::duration_cast<Duration>(clock_.now() - began));
-  }
-
- private:
-  // Says why, if it is.
-  bool managerIsHopeless() {
-    const ManagerProblem problem = managerProblem(client_, run_);
-    const auto now = std::chrono::steady_clock::now();
-    if (!problem.hopeless) hopeful_ = now;
-    if (now - hopeful_ < kManagerPatience) return false;
-    say(fmt::format("the manager of {} cannot start: {}", run_.text(), problem.why));
-    return true;
-  }
-
-  void say(const std::string& sentence) {
-    const std::lock_guard lock(mutex_);
-    view_.say(sentence);
-  }
-
-  void tellEntry(const Entry& entry) {
-    trouble_.clear();
-    const std::lock_guard lock(mutex_);
-    view_.entry(entry);
-  }
-
-  // Once: the run goes on whether we see it or not.
-  void tellTrouble(const std::string& why) {
-    if (std::exchange(trouble_, why).empty()) say(why + "; trying again");
-  }
-
-  void tick(const RunView& run) {
-    const std::lock_guard lock(mutex_);
-    if (!run.report.empty()) static_cast<void>(view_.metric(run.state.generation, 0, run.report));
-    view_.tick(fmt::format("{} · {} task{} up", run.status, run.state.joined,
-                           run.state.joined == 1 ? "" : "s"));
-  }
-
-  // False if it has to be asked again.
-  bool askToStop(bool at_once) {
-    const json patch = {
-        {"metadata", {{"annotations", {{annotations::kStop, at_once ? "now" : "gently"}}}}}};
-    const auto asked =
-        client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""}, patch);
-    if (!asked && asked.error().code() == Code::kUnavailable) return false;
-    say(at_once ? "stopping at once" : "stopping; once more to stop at once");
-    return true;
-  }
-
-  int conclude(const RunView& run, Duration took) {
-    const Outcome outcome = *run.state.outcome;
-    const std::lock_guard lock(mutex_);
-    view_.say(describeEnd(run_.text(), outcome, run.state.reason, run.state.generation - 1, took));
-    // What never could run leaves nothing behind.
-    const bool ran = std::any_of(run.entries.begin(), run.entries.end(), [](const Entry& entry) {
-      return entry.kind == EntryKind::kRunning;
-    });
-    if (outcome == Outcome::kPlaceFailed && !ran) static_cast<void>(removeKubeRun(client_, run_));
-    return exitCode(outcome);
-  }
-
-  KubeClient& client_;
-  const KubeRun run_;
-  SystemClock clock_;
-  std::mutex mutex_;  // of the view
-  TerminalView view_;
-  std::string trouble_;
-  bool mute_ = false;  // what the ranks print cannot be read, and that was said
-  std::chrono::steady_clock::time_point hopeful_ = std::chrono::steady_clock::now();
-  PodLogs logs_;  // its threads use the view
 };
 
 }  // namespace
@@ -306,21 +252,15 @@ Status checkForKubernetes(KubeClient& client, const Job& job) {
                              "volume, such as volumes: [{{path: {}, claim: NAME}}]",
                              field, path, fs::path(path).begin()->string()));
   }
-  for (const Volume& volume : allVolumes(job)) {
-    if (volume.claim.empty()) continue;
-    const auto claim = client.get({kinds::kClaims, client.access().name_space, volume.claim, ""});
-    if (claim || claim.error().code() == Code::kDenied) continue;
-    if (claim.error().code() != Code::kNotFound) return claim.error();
-    return Error(Code::kInvalid, fmt::format("volumes: there is no claim {} in namespace {}",
-                                             volume.claim, client.access().name_space));
-  }
+  if (auto there = checkNamed(client, job); !there) return there;
   if (job.timeouts.heartbeat.count() == 0) {
     return Error(
         Code::kInvalid,
         "timeouts.heartbeat: on Kubernetes a pod that is not heard of for so long is taken "
         "for lost, so it cannot be never; give a time, such as 30s");
   }
-  if (job.gpus > 0) {
+  // With an account of its own the manager finds out what it may.
+  if (job.gpus > 0 && job.kubernetes.account.empty()) {
     for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
       const auto allowed = client.isAllowed("list", {kind, "", "", ""});
       if (!allowed) return allowed.error();
@@ -358,20 +298,18 @@ int runOnKubernetes(Context& context, KubeClient& client, Job job,
     }
     job.name = fmt::format("{}-{}", wanted, suffix);
   }
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    signal(number, [](int) { ++interrupts; });
-  }
+  countInterruptions();
   auto run = Creation(client, job).create();
   if (!run) {
     context.fail(run.error());
-    return interrupts > 0 ? kInterrupted : context.code;
+    return interruptions() > 0 ? kInterrupted : context.code;
   }
   if (options.detach) {
     context.out << run->text() << "\n";
     return kDone;
   }
   signal(SIGPIPE, SIG_IGN);
-  return Follower(context, client, *run).follow();
+  return followKubeRun(context, client, *run);
 }
 
 }  // namespace dure::cli

@@ -12,6 +12,7 @@
 #include "backend/kubernetes/record.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kubernetes_follow.h"
 #include "cli/kubernetes_runs.h"
 #include "cli/place_arguments.h"
 #include "runs/log_follower.h"
@@ -21,7 +22,7 @@ namespace dure::cli {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(100);
-constexpr auto kClusterPoll = std::chrono::milliseconds(500);
+constexpr auto kAskAgain = std::chrono::seconds(1);
 // For the last words of pods that have ended.
 constexpr Duration kDrain{10'000};
 
@@ -60,7 +61,7 @@ void logsOfPods(Context& context, const LogsArguments& arguments) {
   if (!client) return;
   const auto run = findRun(*client, client->access().name_space, arguments.name);
   if (!run) return context.fail(run.error());
-  auto view = readKubeRun(*client, *run);
+  const auto view = readKubeRun(*client, *run);
   if (!view) return context.fail(view.error());
   auto generation = arguments.generation;
   if (!generation && !arguments.follow) generation = view->state.generation;
@@ -70,14 +71,32 @@ void logsOfPods(Context& context, const LogsArguments& arguments) {
     print(context.out, arguments, g, rank, lines);
     context.out.flush();
   });
-  while (true) {
-    if (auto looked = logs.look(arguments.follow); !looked) return context.fail(looked.error());
-    if (!arguments.follow || view->state.outcome || !view->in_charge) break;
-    std::this_thread::sleep_for(kClusterPoll);
-    // Whatever keeps us from it, the run goes on.
-    if (auto now = readKubeRun(*client, *run)) view = std::move(now);
+  if (!arguments.follow) {
+    const auto pods = client->listAll({kinds::kPods, run->name_space, "", ""},
+                                      {.labels = selectorOf(*run, "task")});
+    if (!pods) return context.fail(pods.error());
+    if (auto looked = logs.see(*pods, false); !looked) context.fail(looked.error());
+    return;
   }
-  logs.drain(kDrain);
+  RunWatch watch(*client, *run);
+  KubeRunObjects objects;
+  bool stale = false;
+  while (true) {
+    if (auto news = watch.next(kPoll)) {
+      objects = *std::move(news);
+      stale = true;
+    }
+    const auto trouble = watch.trouble();
+    if (trouble && trouble->code() == Code::kDenied) return context.fail(*trouble);
+    if (!stale) continue;
+    if (auto looked = logs.see(objects.pods, true); !looked) return context.fail(looked.error());
+    const auto now = followed(*client, *run, objects);
+    if (now ? now->over : now.error().code() == Code::kNotFound) break;
+    // Whatever else keeps us from it, the run goes on.
+    stale = !now;
+    if (stale) std::this_thread::sleep_for(kAskAgain);
+  }
+  readLastWords(*client, *run, watch, logs, kDrain);
 }
 
 void logsCommand(Context& context, const LogsArguments& arguments) {

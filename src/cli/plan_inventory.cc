@@ -82,7 +82,7 @@ Result<Inventory> inventoryOfFile(const std::string& path, const NodeChoice& nam
     // Whatever the system says of it, it is the call that names a file of no use.
     return Error(Code::kInvalid, fmt::format("--inventory: {}", text.error().message()));
   }
-  auto inventory = parseInventory(*text, names);
+  auto inventory = parseInventory(*text, names, SystemClock().now());
   if (!inventory) return std::move(inventory).error().during("--inventory: " + path);
   return inventory;
 }

@@ -16,8 +16,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int kPage = 500;
 // A watch is ended by the server after this long, and by us if it says nothing for a while more:
 // servers send a bookmark every minute or so.
-constexpr int kWatchSeconds = 240;
-constexpr Duration kWatchSilence{300'000};
+constexpr int kWatchSeconds = 480;
+constexpr Duration kWatchSilence{540'000};
 constexpr Duration kForever = std::chrono::hours(24 * 365);
 constexpr Duration kFirstPause{100};
 constexpr Duration kLongestPause{5'000};
@@ -384,6 +384,7 @@ Result<bool> KubeClient::isAllowed(const std::string& verb, const KubeAddress& a
                      {"resource", address.kind.plural},
                      {"group", slash == api.npos ? "" : std::string(api.substr(0, slash))}};
   if (address.kind.namespaced) attributes["namespace"] = address.name_space;
+  if (!address.name.empty()) attributes["name"] = address.name;
   if (!address.part.empty()) attributes["subresource"] = address.part;
   auto answer = sendForObject({.method = "POST",
                                .path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -420,7 +421,9 @@ void keepWatching(KubeClient& client, const KubeWatch& watch, const std::stop_to
     }
     if (stop.stop_requested()) return;
     if (!status) {
-      if (status.error().code() == Code::kNotFound) version.clear();
+      // What may be listed but not watched is listed again and again.
+      const Code code = status.error().code();
+      if (code == Code::kNotFound || code == Code::kDenied) version.clear();
       if (!std::exchange(in_trouble, true) && watch.trouble) watch.trouble(status.error());
     }
     if (!sleepFor(backoff.next(), stop)) return;

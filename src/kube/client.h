@@ -84,6 +84,7 @@ class KubeClient {
   explicit KubeClient(KubeAccess access, Duration patience = Duration{30'000});
 
   const KubeAccess& access() const { return access_; }
+  Duration patience() const { return patience_; }
 
   Result<nlohmann::json> get(const KubeAddress& address);
   Result<nlohmann::json> create(const KubeAddress& address, const nlohmann::json& object,

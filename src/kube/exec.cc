@@ -14,6 +14,8 @@ using nlohmann::json;
 constexpr const char* kProtocol = "v4.channel.k8s.io";
 // The first byte of every message says which channel it belongs to.
 constexpr char kInput = 0, kOut = 1, kErr = 2, kStatus = 3;
+// From how a command ended until the server closes.
+constexpr Duration kClosing{5000};
 constexpr std::size_t kPiece = 32u << 10u;
 
 // What the last message of the status channel says: 0, or how the command exited.
@@ -54,8 +56,11 @@ Result<int> exec(KubeClient& client, const ExecRequest& request,
       return std::move(sent).error();
     left.remove_prefix(piece.size());
   }
+  std::optional<Result<int>> code;
   while (true) {
-    auto message = socket->receive(stop);
+    auto message = code ? socket->receive(stop, kClosing) : socket->receive(stop);
+    // How it ended may be told before the last of what it printed; the server closes after both.
+    if ((!message || !*message) && code) return *std::move(code);
     if (!message) return std::move(message).error();
     if (!*message) {
       return Error(Code::kUnavailable, stop.stop_requested()
@@ -65,7 +70,7 @@ Result<int> exec(KubeClient& client, const ExecRequest& request,
     if ((*message)->empty()) continue;
     const char channel = (**message)[0];
     const std::string_view bytes = std::string_view(**message).substr(1);
-    if (channel == kStatus) return exitCodeIn(std::string(bytes));
+    if (channel == kStatus && !bytes.empty()) code = exitCodeIn(std::string(bytes));
     if (channel == kOut && !bytes.empty()) take(ExecStream::kOut, bytes);
     if (channel == kErr && !bytes.empty()) take(ExecStream::kErr, bytes);
   }

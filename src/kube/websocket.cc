@@ -226,13 +226,14 @@ Status WebSocket::send(std::string_view message, const std::stop_token& stop) {
   return sendFrame(kBinary, message, stop);
 }
 
-Result<std::optional<std::string>> WebSocket::receive(const std::stop_token& stop) {
+Result<std::optional<std::string>> WebSocket::receive(const std::stop_token& stop,
+                                                      std::optional<Duration> patience) {
   std::string message;
   while (true) {
     auto frame = parseFrame(received_, kLargestFrame);
     if (!frame) return std::move(frame).error();
     if (!*frame) {
-      auto more = receiveBytes(stop, std::nullopt);
+      auto more = receiveBytes(stop, patience);
       if (!more) return std::move(more).error();
       if (!*more) return std::optional<std::string>();
       continue;

@@ -20,8 +20,10 @@ class WebSocket {
                                 const std::vector<std::string>& headers, Duration patience);
 
   Status send(std::string_view message, const std::stop_token& stop = {});
-  // The next message; nothing when the server has closed, or on `stop`.
-  Result<std::optional<std::string>> receive(const std::stop_token& stop = {});
+  // The next message; nothing when the server has closed, or on `stop`. Unavailable if none comes
+  // within `patience`.
+  Result<std::optional<std::string>> receive(const std::stop_token& stop = {},
+                                             std::optional<Duration> patience = std::nullopt);
 
  private:
   explicit WebSocket(const KubeAccess& access) : access_(access) {}

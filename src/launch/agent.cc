@@ -31,6 +31,8 @@ constexpr milliseconds kLoadWindow{10};
 constexpr milliseconds kLongestLoad{3000};
 constexpr milliseconds kNetworkComes{20'000};
 constexpr milliseconds kTryAgain{500};
+// For the last words to be written, by a reader that may never take them.
+constexpr milliseconds kWordsPatience{10'000};
 
 std::int64_t wallClock() {
   return std::chrono::duration_cast<milliseconds>(
@@ -68,14 +70,6 @@ Agent::Agent(AgentOptions options) : options_(std::move(options)) {
 
 Agent::~Agent() = default;
 
-template <typename Visit>
-void Agent::eachProgram(Visit visit) {
-  for (const Ranked& ranked : programs_) {
-    if (ranked.program) visit(*ranked.program);
-  }
-  for (const auto& [id, remote] : remotes_) visit(*remote->program);
-}
-
 int Agent::run(std::ostream& errors) {
   const auto ready = [&]() -> Status {
     if (auto adopted = adoptOrphans(); !adopted) return adopted;
@@ -108,6 +102,7 @@ int Agent::run(std::ostream& errors) {
   prctl(PR_SET_PDEATHSIG, SIGCONT);
   if (getppid() != parent) return 3;
   loop_.run();
+  loop_ended_ = true;
   if (!complaint_.empty()) errors << "dure-agent: " << options_.task << ": " << complaint_ << "\n";
   return exit_code_ == 0 && options_.contained ? program_code_ : exit_code_;
 }
@@ -142,6 +137,7 @@ Status Agent::connect() {
                              eachProgram([](RunningProgram& program) { program.resume(); });
                              settle();
                            }});
+  if (options_.contained) openOutput();
   return {};
 }
 
@@ -160,17 +156,23 @@ void Agent::waitForSignals() {
 }
 
 void Agent::receive(const Frame& frame) {
-  heard_ = std::chrono::steady_clock::now();
   const auto broken = [&] { lostCoordinator("the coordinator sent what is no message"); };
   switch (static_cast<MessageType>(frame.type)) {
     case MessageType::kWelcome: {
       const auto welcome = decode<Welcome>(frame.payload);
       if (!welcome) return broken();
       welcome_ = *welcome;
+      if (welcome_.lease_ms > 0) {
+        lease_ =
+            std::make_unique<Lease>(milliseconds(welcome_.lease_ms), [this] { leaseExpired(); });
+      }
       return beat();
     }
     case MessageType::kAlive:
-      return;
+      // It answers the oldest beat: whatever was on the way for long proves no more than that.
+      if (beats_.empty()) return broken();
+      lease_->renew(beats_.front());
+      return beats_.pop_front();
     case MessageType::kFolder:
       return takeFolder(frame.payload);
     case MessageType::kRefused: {
@@ -317,7 +319,11 @@ void Agent::startProgram(std::size_t i) {
              send(lines);
            },
        .metrics = chunk(MessageType::kMetric),
-       .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
+       .more =
+           [this] {
+             return coordinator_->queued() < Connection::kHighWater &&
+                    (!output_ || output_->hasRoom());
+           },
        .read = [this] { settle(); }});
   if (program) {
     programs_[i].program = *std::move(program);
@@ -433,7 +439,7 @@ void Agent::killAll() {
   names_thread_.request_stop();
   const std::vector<pid_t> children = childProcesses();
   killTrees(children);
-  kill_timer_.expires_after(milliseconds(children.empty() ? 0 : 20));
+  kill_timer_.expires_after(children.empty() ? milliseconds(0) : kKillAgain);
   kill_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     reap();
@@ -448,49 +454,27 @@ void Agent::finish() {
   // Nobody is left who could write: what is in the pipes is all there will be.
   eachProgram([](RunningProgram& program) { program.drain(); });
   if (started_) report();
-  coordinator_->send(raw(MessageType::kFinished), "");
-  coordinator_->finish();
-  // With nothing to wait for, the loop ends by itself when the last words are out.
   signals_.cancel();
-  beat_timer_.cancel();
   load_timer_.cancel();
   start_timer_.cancel();
-  kill_timer_.cancel();
+  kill_timer_.expires_after(kWordsPatience);
+  kill_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) leave();
+  });
   boost::system::error_code ignored;
   clients_listener_.close(ignored);
   for (const auto& [id, client] : clients_) client->connection->close();
   clients_.clear();
+  if (!output_ || output_->idle()) leave();
 }
 
-void Agent::print(const std::string& label, std::string_view lines) {
-  printed_.clear();
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n') + 1, lines.size());
-    const std::string_view line = lines.substr(0, end == 0 ? lines.size() : end);
-    printed_ += label;
-    printed_ += line;
-    lines.remove_prefix(line.size());
-  }
-  if (!printed_.empty() && printed_.back() != '\n') printed_ += '\n';
-  // If it cannot be written there is nobody to tell.
-  static_cast<void>(writeAll(STDOUT_FILENO, printed_));
-}
-
-void Agent::beat() {
-  const milliseconds lease(welcome_.lease_ms);
-  if (lease.count() > 0 && std::chrono::steady_clock::now() - heard_ > lease) {
-    return lostCoordinator(
-        fmt::format("nothing was heard of the coordinator for {}", describeDuration(lease)));
-  }
-  Beat message;
-  for (const Ranked& ranked : programs_) {
-    message.silent_ms.push_back(ranked.program ? ranked.program->silent().count() : 0);
-  }
-  send(MessageType::kBeat, message);
-  beat_timer_.expires_after(milliseconds(welcome_.heartbeat_ms));
-  beat_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) beat();
-  });
+void Agent::leave() {
+  if (std::exchange(left_, true) || exit_code_ != 0) return;
+  coordinator_->send(raw(MessageType::kFinished), "");
+  coordinator_->finish();
+  // With nothing to wait for, the loop ends by itself when the last words are out.
+  beat_timer_.cancel();
+  kill_timer_.cancel();
 }
 
 }  // namespace dure

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <deque>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -14,6 +16,8 @@
 
 #include "base/files.h"
 #include "launch/agent_options.h"
+#include "launch/lease.h"
+#include "launch/output_writer.h"
 #include "launch/protocol.h"
 #include "launch/running_program.h"
 #include "net/connection.h"
@@ -22,7 +26,9 @@ namespace dure {
 
 // The first process of every task. It joins, waits for the gang, runs the task's programs and
 // leaves nothing behind: when it ends, every descendant has ended. If the coordinator goes away, it
-// ends everything at once. One thread, which must be the process's first, has it all.
+// ends everything at once. One thread, which must be the process's first, has it all; two others
+// see to it that neither a reader of the output nor that thread can keep the programs running too
+// long.
 class Agent {
  public:
   explicit Agent(AgentOptions options);
@@ -32,6 +38,9 @@ class Agent {
   int run(std::ostream& errors);
 
  private:
+  // Between two looks whether everything that was killed is gone.
+  static constexpr std::chrono::milliseconds kKillAgain{20};
+
   // A `dure-agent rsh` at our socket, that wants a command in another task.
   struct Client {
     std::shared_ptr<Connection> connection;
@@ -49,6 +58,8 @@ class Agent {
   void lostCoordinator(const std::string& why);
   // Ends, and tells the coordinator why.
   void giveUp(const std::string& why);
+  // Called by the lease's thread.
+  void leaseExpired();
 
   void takeFolder(std::string_view piece);
   void lookUp(const Names& names);
@@ -69,7 +80,10 @@ class Agent {
   void stop(std::chrono::milliseconds grace, int signal);
   void killAll();
   void finish();
+  // Tells the coordinator that nothing is left, and ends the loop when that is out.
+  void leave();
   void beat();
+  void openOutput();
   void print(const std::string& label, std::string_view lines);
   std::vector<std::string> environmentFor(const std::map<std::string, std::string>& extra) const;
   template <typename Message>
@@ -92,8 +106,8 @@ class Agent {
   asio::local::stream_protocol::acceptor clients_listener_{loop_};
   std::vector<std::string> inherited_;
   Welcome welcome_;
-  std::chrono::steady_clock::time_point heard_;  // of the coordinator
-  std::string folder_;                           // as far as it has come
+  std::deque<BootClock::time_point> beats_;  // that the coordinator has not answered
+  std::string folder_;                       // as far as it has come
   Start start_;
 
   struct Ranked {
@@ -111,12 +125,24 @@ class Agent {
   bool stopping_ = false;
   bool killing_ = false;
   bool finished_ = false;
+  bool left_ = false;
   int exit_code_ = 0;
   int program_code_ = 0;  // of the first program that failed
   std::string printed_;   // kept for its capacity
   std::string complaint_;
   std::jthread names_thread_;  // only looks up names, and tells the loop
+  std::atomic<bool> loop_ended_{false};
+  std::unique_ptr<OutputWriter> output_;  // in a container; it tells the loop when there is room
+  std::unique_ptr<Lease> lease_;          // last: its thread uses the rest
 };
+
+template <typename Visit>
+void Agent::eachProgram(Visit visit) {
+  for (const Ranked& ranked : programs_) {
+    if (ranked.program) visit(*ranked.program);
+  }
+  for (const auto& [id, remote] : remotes_) visit(*remote->program);
+}
 
 // mpirun's remote shell: runs a command line in another task of the gang, through the agent of the
 // task it is called in, as `rsh HOST COMMAND…` would. The exit code is the command's.

@@ -32,6 +32,8 @@ class Backend {
     std::function<void(const Layout&)> placed;
     // There is none yet, and why; asked again and again until there is.
     std::function<void(const std::string& why)> waits;
+    // There never will be one, unless somebody changes the job or the place.
+    std::function<void(const std::string& why)> impossible;
     // The task cannot be started, and why; `for_good` if another try would not help.
     std::function<void(const std::string& task, const std::string& why, bool for_good)> refused;
     // The task is being taken away by the place itself: a node is lost or emptied, or the task has
@@ -54,6 +56,10 @@ class Backend {
   virtual Status start(const TaskSpec& task) = 0;
   // Makes an end of whatever is left of the task, without asking it. Success also if it is gone.
   virtual void kill(const std::string& task) = 0;
+  // The node of the cluster that the task runs on; empty where there are none, or it is not known.
+  virtual std::string nodeOf(const std::string&) { return ""; }
+  // Its agent has said that nothing of the task is left but itself.
+  virtual void finished(const std::string&) {}
 };
 
 }  // namespace dure

@@ -63,6 +63,7 @@ Status Coordinator::start(std::function<void(Outcome, const std::string&)> finis
   }
   backend_.listen({.placed = [this](const Layout& layout) { see(GangPlaced{layout}); },
                    .waits = [this](const std::string& why) { see(GangWaits{why}); },
+                   .impossible = [this](const std::string& why) { see(PlaceFailed{why}); },
                    .refused =
                        [this](const std::string& task, const std::string& why, bool for_good) {
                          see(TaskRefused{.task = task, .why = why, .for_good = for_good});
@@ -176,7 +177,10 @@ void Coordinator::sendFolder(Agent& agent) {
 
 void Coordinator::joined(Agent& agent) {
   if (std::exchange(agent.joined, true) || !gang_.expects(agent.task, agent.generation)) return;
-  see(TaskJoined{.task = agent.task, .host = agent.host, .pid = agent.pid});
+  see(TaskJoined{.task = agent.task,
+                 .host = agent.host,
+                 .pid = agent.pid,
+                 .node = backend_.nodeOf(agent.task)});
 }
 
 void Coordinator::receive(Agent& agent, const Frame& frame) {
@@ -228,7 +232,8 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
     }
     case MessageType::kFinished:
       agent.finished = true;
-      return see(TaskFinished{agent.task});
+      see(TaskFinished{agent.task});
+      return backend_.finished(agent.task);
     case MessageType::kExec:
     case MessageType::kExecOutput:
     case MessageType::kExecExited:

@@ -132,7 +132,7 @@ void Gang::startGeneration(const Layout& layout) {
   roster_ = makeRoster(job_, layout);
   place_changes_ = layout.changes;
   enter(Phase::kStarting);
-  write({.kind = EntryKind::kStarting, .workers = layout.workers});
+  write({.kind = EntryKind::kStarting, .workers = layout.workers, .gpus = layout.gpus});
   for (const Task& task : roster_.tasks) {
     members_[task.name()].heard = now_;
     actions_.push_back(StartTask{task.name()});
@@ -147,6 +147,7 @@ void Gang::onJoined(const TaskJoined& seen) {
   Entry entry{.kind = EntryKind::kJoined};
   entry.task = seen.task;
   entry.host = seen.host;
+  entry.node = seen.node;
   entry.pid = seen.pid;
   for (int process = 0; process < std::max(1, task.processes); ++process) {
     if (task.processes > 0) entry.rank = task.first_rank + process;

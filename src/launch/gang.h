@@ -20,6 +20,7 @@ struct TaskJoined {
   std::string task;
   std::string host;
   int pid = 0;
+  std::string node = {};  // of the cluster, where there is one
 };
 struct ProcessExited {
   std::string task;

@@ -68,10 +68,12 @@ nlohmann::json toJson(const Entry& entry) {
   if (!entry.task.empty()) json["task"] = entry.task;
   if (entry.rank) json["rank"] = *entry.rank;
   if (!entry.host.empty()) json["host"] = toValidUtf8(entry.host);
+  if (!entry.node.empty()) json["node"] = toValidUtf8(entry.node);
   if (entry.pid != 0) json["pid"] = entry.pid;
   if (entry.code) json["code"] = *entry.code;
   if (entry.signal != 0) json["signal"] = entry.signal;
   if (entry.workers != 0) json["workers"] = entry.workers;
+  if (!entry.gpus.empty()) json["gpus"] = entry.gpus;
   if (entry.counted) json["counted"] = true;
   if (entry.delay.count() != 0) json["delay_ms"] = entry.delay.count();
   if (entry.outcome) json["outcome"] = outcomeName(*entry.outcome);
@@ -91,10 +93,12 @@ Result<Entry> entryFromJson(const nlohmann::json& json) {
     entry.task = json.value("task", "");
     if (json.contains("rank")) entry.rank = json["rank"].get<int>();
     entry.host = json.value("host", "");
+    entry.node = json.value("node", "");
     entry.pid = json.value("pid", 0);
     if (json.contains("code")) entry.code = json["code"].get<int>();
     entry.signal = json.value("signal", 0);
     entry.workers = json.value("workers", 0);
+    entry.gpus = json.value("gpus", std::vector<int>());
     entry.counted = json.value("counted", false);
     entry.delay = Duration(json.value("delay_ms", std::int64_t{0}));
     entry.outcome = valueIn<Outcome>(kOutcomes, json.value("outcome", ""));
@@ -117,7 +121,8 @@ std::string describeEntry(const Entry& entry) {
       return fmt::format("generation {} starts with {} {}", entry.generation, entry.workers,
                          entry.workers == 1 ? "worker" : "workers");
     case EntryKind::kJoined:
-      return fmt::format("{} joined from {} (process {})", who(entry), entry.host, entry.pid);
+      return fmt::format("{} joined from {} (process {})", who(entry),
+                         entry.node.empty() ? entry.host : entry.node, entry.pid);
     case EntryKind::kRunning:
       return fmt::format("generation {} runs", entry.generation);
     case EntryKind::kExited:
@@ -154,6 +159,7 @@ RunState replay(const std::vector<Entry>& entries) {
     // An exit keeps where the rank was.
     Entry merged = entry;
     if (merged.host.empty()) merged.host = known->host;
+    if (merged.node.empty()) merged.node = known->node;
     if (merged.pid == 0) merged.pid = known->pid;
     *known = merged;
   };
@@ -175,9 +181,11 @@ RunState replay(const std::vector<Entry>& entries) {
       case EntryKind::kStarting:
         state.generation = entry.generation;
         state.workers = entry.workers;
+        state.gpus = entry.gpus;
         state.reason.clear();
         state.joined = 0;
         state.running = false;
+        state.ended = false;
         state.tasks.clear();
         break;
       case EntryKind::kJoined:
@@ -202,6 +210,7 @@ RunState replay(const std::vector<Entry>& entries) {
         pending = false;
         if (entry.counted) ++state.failures;
         state.running = false;
+        state.ended = true;
         state.reason = entry.reason;
         break;
       case EntryKind::kResized:

@@ -17,8 +17,8 @@ enum class EntryKind {
   kCreated,   // the run exists: `run_id`
   kResumed,   // another coordinator took it up
   kPending,   // there is no place for the next generation: `reason`
-  kStarting,  // a generation is asked for: `workers` of them
-  kJoined,    // an agent came: `task`, `rank`, `host`, `pid`
+  kStarting,  // a generation is asked for: `workers` of them, with `gpus`
+  kJoined,    // an agent came: `task`, `rank`, `host`, `node`, `pid`
   kRunning,   // the gang is complete and released
   kExited,    // a process ended: `task`, `rank`, `code`, `signal`
   kStopping,  // the generation is told to end; `reason` as known so far
@@ -44,10 +44,12 @@ struct Entry {
   std::string task;
   std::optional<int> rank;
   std::string host;
+  std::string node;  // of the cluster
   int pid = 0;
   std::optional<int> code;
   int signal = 0;
   int workers = 0;
+  std::vector<int> gpus;  // of each worker, where they were split over nodes
   bool counted = false;
   Duration delay{0};
   std::optional<Outcome> outcome;
@@ -77,11 +79,13 @@ class Journal {
 // What the entries of a run add up to: all that a new coordinator, or a person, has to know.
 struct RunState {
   int generation = 0;
-  int workers = 0;   // of the last generation
-  int resized = 0;   // to which the gang was made smaller for good; 0: never
-  int failures = 0;  // counted against the limit
-  int joined = 0;    // tasks of the last generation
+  int workers = 0;        // of the last generation, and
+  std::vector<int> gpus;  // those of each, where they were split over nodes
+  int resized = 0;        // to which the gang was made smaller for good; 0: never
+  int failures = 0;       // counted against the limit
+  int joined = 0;         // tasks of the last generation
   bool running = false;
+  bool ended = false;  // every task of the last generation was seen to be gone
   TimePoint created;
   TimePoint changed;
   std::optional<Outcome> outcome;

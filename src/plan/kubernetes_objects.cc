@@ -12,6 +12,10 @@ namespace {
 
 using nlohmann::json;
 
+// The longest that a planned pod counts before the scheduler has bound it: as long as gangs wait
+// for their pods unless they are told otherwise.
+constexpr Duration kPlanned = Timeouts{}.start;
+
 // The value at the end of the names; null if there is none.
 const json& at(const json& object, std::initializer_list<const char*> names) {
   static const json kNull;
@@ -100,7 +104,13 @@ std::optional<std::int64_t> parseMilli(std::string_view quantity) {
   double number = 0;
   const char* end = quantity.data() + quantity.size();
   const auto read = std::from_chars(quantity.data(), end, number);
-  if (read.ec != std::errc() || !(number >= 0)) return std::nullopt;
+  if (read.ec == std::errc::result_out_of_range) {
+    const bool small = quantity.find("e-") != quantity.npos || quantity.find("E-") != quantity.npos;
+    if (quantity.starts_with('-')) return std::nullopt;
+    number = small ? 0 : HUGE_VAL;
+  } else if (read.ec != std::errc() || !(number >= 0)) {
+    return std::nullopt;
+  }
   const std::string_view unit(read.ptr, static_cast<std::size_t>(end - read.ptr));
   constexpr std::string_view kUnits = "kMGTPE";
   double scale = 1000;
@@ -118,8 +128,8 @@ std::optional<std::int64_t> parseMilli(std::string_view quantity) {
     return std::nullopt;
   }
   const double milli = std::ceil(number * scale);
-  if (milli > 9e18) return std::nullopt;
-  return static_cast<std::int64_t>(milli);
+  if (std::isnan(milli)) return 0;  // nothing, however large its unit
+  return milli > 9e18 ? kUnlimited : static_cast<std::int64_t>(milli);
 }
 
 Status InventoryBuilder::addNode(const json& object) {
@@ -154,18 +164,36 @@ Status InventoryBuilder::addNode(const json& object) {
   return {};
 }
 
-Status InventoryBuilder::addPod(const json& pod) {
+// Where the pod is, or will be: the scheduler may not have seen it yet, but whoever planned it has
+// given it this place. Anybody can write an annotation, so nothing is set aside for long on the
+// strength of one.
+std::string InventoryBuilder::nodeOf(const json& pod) const {
+  std::string bound = text(pod, {"spec", "nodeName"});
+  if (!bound.empty()) return bound;
   const std::string phase = text(pod, {"status", "phase"});
-  if (phase == "Succeeded" || phase == "Failed") return {};
-  std::string where = text(pod, {"spec", "nodeName"});
-  // The scheduler has not seen it yet, but whoever planned it has given it this place.
-  if (where.empty()) where = text(pod, {"metadata", "annotations", kNodeAnnotation});
-  const auto found = index_.find(where);
-  if (found == index_.end()) return {};
+  const bool waits =
+      (phase.empty() || phase == "Pending") && at(pod, {"metadata", "deletionTimestamp"}).is_null();
+  const bool ours = text(pod, {"metadata", "labels", kManagedByLabel}) == kManagedByDure &&
+                    !text(pod, {"metadata", "labels", kJobLabel}).empty();
+  if (!waits || !ours) return "";
+  const std::string created = text(pod, {"metadata", "creationTimestamp"});
+  // An API server tells whole seconds.
+  if (!created.empty() && now_ - parseTime(created.substr(0, 19) + ".000Z") > kPlanned) return "";
+  return text(pod, {"metadata", "annotations", kNodeAnnotation});
+}
+
+void InventoryBuilder::addPod(const json& pod) {
+  const std::string phase = text(pod, {"status", "phase"});
+  if (phase == "Succeeded" || phase == "Failed") return;
+  const auto found = index_.find(nodeOf(pod));
+  if (found == index_.end()) return;
   const std::string name = text(pod, {"metadata", "name"});
   const auto request = requestOf(pod);
-  if (!request) return Error(request.error()).during("pod " + name);
   Node& node = inventory_.nodes[found->second];
+  if (!request) {
+    node.free = {};
+    return;
+  }
   const json& label = at(pod, {"metadata", "labels", kJobLabel});
   node.free.millicores = addUp(node.free.millicores, -request->millicores);
   node.free.memory = addUp(node.free.memory, -request->memory);
@@ -176,24 +204,23 @@ Status InventoryBuilder::addPod(const json& pod) {
     node.held.push_back(
         {label.is_string() ? label.get<std::string>() : name, amount.resource, amount.count});
   }
-  return {};
 }
 
-Result<Inventory> parseInventory(std::string_view text_given, const NodeChoice& names) {
+Result<Inventory> parseInventory(std::string_view text_given, const NodeChoice& names,
+                                 TimePoint now) {
   const json list = json::parse(text_given, nullptr, false);
   if (list.is_discarded()) return invalid("is not JSON");
   const json& items = at(list, {"items"});
   if (!items.is_array()) {
     return invalid("is no list of nodes, as kubectl get nodes,pods -A -o json prints it");
   }
-  InventoryBuilder builder(names);
+  InventoryBuilder builder(names, now);
   for (const json& item : items) {
     if (text(item, {"kind"}) != "Node") continue;
     if (auto added = builder.addNode(item); !added) return std::move(added).error();
   }
   for (const json& item : items) {
-    if (text(item, {"kind"}) != "Pod") continue;
-    if (auto added = builder.addPod(item); !added) return std::move(added).error();
+    if (text(item, {"kind"}) == "Pod") builder.addPod(item);
   }
   return builder.take();
 }

@@ -42,6 +42,8 @@ struct Shortage {
   std::vector<std::string> missing;                           // "2 GPUs", of all nodes together
   std::vector<std::pair<std::string, std::int64_t>> refused;  // nodes, by why they are not used
   std::vector<std::pair<std::string, std::int64_t>> held;     // GPUs, by the job that has them
+  // Why no node will ever do, as long as nobody changes their labels; empty: waiting may help.
+  std::string never;
 
   // "6 GPUs wanted, 4 free: node-1 3, node-2 1; the largest that fits: 4"
   std::string message() const;

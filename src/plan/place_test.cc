@@ -130,6 +130,20 @@ TEST(PlaceTest, SaysWhoIsWaitedFor) {
             "waiting for 4 GPUs: node-1 has 2 free, node-2 1; held by job a (3), job b (2)");
 }
 
+TEST(PlaceTest, SaysWhenNoNodeWillEverDo) {
+  Inventory inventory = withFree({2, 1});
+  inventory.nodes[1].ready = false;
+  Request request{.split = 2};
+  request.nodes.selector = {{"disk", "ssd"}};
+  EXPECT_EQ(
+      refused(request, inventory).never,
+      "nodes: no node of the cluster has the labels that the job asks for (no label disk on 2 "
+      "nodes)");
+  inventory.nodes[1].labels["disk"] = "ssd";
+  EXPECT_EQ(refused(request, inventory).never, "") << "it may be ready again";
+  EXPECT_EQ(refused(request, Inventory{}).never, "") << "there may be nodes one day";
+}
+
 TEST(PlaceTest, AJobAsksForItsWholeGang) {
   Job job;
   job.workers = {2, 4};

@@ -71,9 +71,7 @@ Request makeRequest(const Job& job) {
   return request;
 }
 
-std::string refusal(const NodeChoice& nodes, const Node& node) {
-  if (!node.ready) return "not ready";
-  if (!node.schedulable) return "closed to new tasks";
+std::string labelRefusal(const NodeChoice& nodes, const Node& node) {
   for (const auto& [key, value] : nodes.selector) {
     const auto label = node.labels.find(key);
     if (label == node.labels.end()) return fmt::format("no label {}", key);
@@ -85,6 +83,13 @@ std::string refusal(const NodeChoice& nodes, const Node& node) {
       return fmt::format("label {} is not as nodes.affinity wants it", rule.key);
     }
   }
+  return "";
+}
+
+std::string refusal(const NodeChoice& nodes, const Node& node) {
+  if (!node.ready) return "not ready";
+  if (!node.schedulable) return "closed to new tasks";
+  if (std::string why = labelRefusal(nodes, node); !why.empty()) return why;
   for (const Taint& taint : node.taints) {
     if (!isTolerated(nodes, taint)) return fmt::format("taint {}", taintText(taint));
   }

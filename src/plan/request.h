@@ -32,6 +32,9 @@ Request makeRequest(const Job& job);
 // Why the node is not for this job: "not ready", "label disk is not ssd"; empty if it is.
 std::string refusal(const NodeChoice& nodes, const Node& node);
 
+// The same, as far as its labels are why: those do not change by themselves.
+std::string labelRefusal(const NodeChoice& nodes, const Node& node);
+
 // How many tasks of the request the node takes.
 std::int64_t tasksThatFit(const Request& request, const Node& node);
 

@@ -93,8 +93,9 @@ Shortage explainShortage(const Request& request, const Inventory& inventory, std
                     .wanted = request.split > 0 ? request.split : request.fewest,
                     .largest = largest};
   Sum sum;
-  std::map<std::string, std::int64_t> room, refused, held;
+  std::map<std::string, std::int64_t> room, refused, held, unlike;
   for (const Node& node : inventory.nodes) {
+    if (const std::string why = labelRefusal(request.nodes, node); !why.empty()) ++unlike[why];
     if (const std::string why = refusal(request.nodes, node); !why.empty()) {
       ++refused[why];
       continue;
@@ -115,6 +116,12 @@ Shortage explainShortage(const Request& request, const Inventory& inventory, std
   shortage.room = sorted(room);
   shortage.refused = sorted(refused);
   shortage.held = sorted(held);
+  std::int64_t unfit = 0;
+  for (const auto& [why, nodes] : unlike) unfit += nodes;
+  if (unfit > 0 && unfit == std::ssize(inventory.nodes)) {
+    shortage.never = "nodes: no node of the cluster has the labels that the job asks for (" +
+                     list(sorted(unlike), "on ", unfit == 1 ? " node" : " nodes") + ")";
+  }
   return shortage;
 }
 

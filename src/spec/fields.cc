@@ -21,15 +21,6 @@ bool isAddress(std::string_view text) {
          inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
 }
 
-// Of an object of Kubernetes.
-bool isObjectName(std::string_view text) {
-  const auto ends = [](char c) { return isLower(c) || isDigit(c); };
-  const auto allowed = [&](char c) { return ends(c) || c == '-' || c == '.'; };
-  return !text.empty() && text.size() <= 253 && ends(text.front()) && ends(text.back()) &&
-         std::all_of(text.begin(), text.end(), allowed) &&
-         text.find("..") == std::string_view::npos;
-}
-
 bool isObjectNameOrEmpty(std::string_view text) { return text.empty() || isObjectName(text); }
 
 TextRule objectNameRule() {
@@ -56,10 +47,41 @@ void visitRoles(FieldVisitor& v, Roles& roles) {
           roles.evaluator, {0, 1});
 }
 
-void visitResources(FieldVisitor& v, Resources& resources) {
+void visitLimits(FieldVisitor& v, ResourceLimits& limits) {
+  v.number({"cpus", "Processors; 0 sets no limit.", "2"}, limits.cpus, {});
+  v.bytes({"memory", "Memory; 0 is as much as was asked for, or no limit if nothing was.", "4Gi"},
+          limits.memory);
+}
+
+void visitAmounts(FieldVisitor& v, Resources& resources) {
   v.number({"cpus", "Processors; 0 asks for none in particular.", "0.5"}, resources.cpus, {});
   v.bytes({"memory", "Memory; 0 asks for none in particular.", "2Gi"}, resources.memory);
+}
+
+void visitResources(FieldVisitor& v, Resources& resources) {
+  visitAmounts(v, resources);
   v.whole({"gpus", "GPUs."}, resources.gpus, {0, 1024});
+  v.object({"limits", "In a cluster: the most it may use.", "{cpus: 2, memory: 4Gi}"}, {},
+           [&](FieldVisitor& inner) { visitLimits(inner, resources.limits); });
+}
+
+void visitCluster(FieldVisitor& v, Cluster& cluster) {
+  v.text({"account",
+          "A ServiceAccount that the run's manager has, made by an administrator. Without one an "
+          "account with a Role of its own is made for each run.",
+          "dure-manager"},
+         cluster.account, objectNameRule());
+  v.texts(
+      {"pull_secrets", "Secrets with which nodes fetch the images of the run, its manager's too.",
+       "[registry]"},
+      cluster.pull_secrets);
+  v.object({"manager", "What the run's manager needs.", "{memory: 128Mi}"}, {},
+           [&](FieldVisitor& inner) {
+             visitAmounts(inner, cluster.manager);
+             inner.object({"limits", "The most it may use."}, {}, [&](FieldVisitor& limits) {
+               visitLimits(limits, cluster.manager.limits);
+             });
+           });
 }
 
 void visitProgram(FieldVisitor& v, Program& program) {
@@ -398,6 +420,8 @@ void visitJob(FieldVisitor& v, Job& job) {
            [&](FieldVisitor& inner) { visitResources(inner, job.resources); });
   v.object({"nodes", "Which nodes of a cluster the tasks may be placed on."}, {},
            [&](FieldVisitor& inner) { visitNodes(inner, job.nodes); });
+  v.object({"kubernetes", "What else a run on Kubernetes has."}, {},
+           [&](FieldVisitor& inner) { visitCluster(inner, job.kubernetes); });
   v.object({"program", "What to run, with every strategy but `native`."}, {},
            [&](FieldVisitor& inner) { visitProgram(inner, job.program); });
   v.namedTexts({"env", "The program's environment. Names that begin with `DURE_` are reserved.",
@@ -464,6 +488,14 @@ std::string environmentNameProblem(std::string_view name) {
     return "must not have '=' or control characters in its name";
   }
   return "";
+}
+
+bool isObjectName(std::string_view text) {
+  const auto ends = [](char c) { return isLower(c) || isDigit(c); };
+  const auto allowed = [&](char c) { return ends(c) || c == '-' || c == '.'; };
+  return !text.empty() && text.size() <= 253 && ends(text.front()) && ends(text.back()) &&
+         std::all_of(text.begin(), text.end(), allowed) &&
+         text.find("..") == std::string_view::npos;
 }
 
 bool isVolumePath(std::string_view text) {

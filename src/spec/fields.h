@@ -130,6 +130,8 @@ inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
 
 // Whether a volume can be mounted there: a path, absolute or not, that stays where it begins.
 bool isVolumePath(std::string_view text);
+// Of an object of Kubernetes.
+bool isObjectName(std::string_view text);
 
 bool isJobName(std::string_view text);
 inline constexpr std::size_t kMaxNameLength = 40;

@@ -30,11 +30,19 @@ struct Roles {
   bool operator==(const Roles&) const = default;
 };
 
+// The most that a container may use.
+struct ResourceLimits {
+  double cpus = 0;          // 0: no limit
+  std::int64_t memory = 0;  // bytes; 0: what was asked for, if anything was
+  bool operator==(const ResourceLimits&) const = default;
+};
+
 // Of one task.
 struct Resources {
   double cpus = 0;          // 0: no request
   std::int64_t memory = 0;  // bytes; 0: no request
   int gpus = 0;
+  ResourceLimits limits;  // in a cluster
   bool operator==(const Resources&) const = default;
 };
 
@@ -211,6 +219,17 @@ struct NodeChoice {
   bool operator==(const NodeChoice&) const = default;
 };
 
+// What only a run in a cluster has.
+struct Cluster {
+  std::string account;                    // of the manager; empty: one is made for the run
+  std::vector<std::string> pull_secrets;  // for the images of all its pods
+  // Of the manager; and of a pod that looks into volumes.
+  Resources manager{.cpus = 0.05,
+                    .memory = std::int64_t{64} << 20,
+                    .limits = {.cpus = 1, .memory = std::int64_t{512} << 20}};
+  bool operator==(const Cluster&) const = default;
+};
+
 // Which pods are deleted when a run on Kubernetes has ended well.
 enum class Clean { kNone, kWorkers, kAll };
 
@@ -241,6 +260,7 @@ struct Job {
   int processes = 0;  // of one task; 0: one per GPU, or 1
   Resources resources;
   NodeChoice nodes;
+  Cluster kubernetes;
   Program program;
   std::map<std::string, std::string> env;
   int port = 0;  // the first port that ranks meet at; 0: chosen

@@ -292,6 +292,13 @@ TEST(LoadTest, ChecksTheRulesBetweenFields) {
         "at"}},
       {"nodes: {affinity: [{key: a, operator: Exists, values: [b]}]}\n",
        {"job.yaml:2:20: nodes.affinity[0]: has values, which its operator does not look at"}},
+      {"resources: {cpus: 2, limits: {cpus: 1}}\n",
+       {"job.yaml:2:31: resources.limits.cpus: must not be below resources.cpus, got 1 below 2"}},
+      {"resources: {memory: 2Gi, limits: {memory: 1Gi}}\n",
+       {"job.yaml:2:35: resources.limits.memory: must not be below resources.memory, got 1Gi below "
+        "2Gi"}},
+      {"kubernetes: {pull_secrets: [ok, Not/ok]}\n",
+       {"job.yaml:2:14: kubernetes.pull_secrets: must be names in Kubernetes, got \"Not/ok\""}},
       {"gpus: 2\nresources: {gpus: 1}\n",
        {"job.yaml:2:1: gpus: leaves the GPUs of a task to the plan; give either gpus or "
         "resources.gpus"}},

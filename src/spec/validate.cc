@@ -26,6 +26,9 @@ class Validator {
     split();
     roles();
     nodes();
+    limits("resources", job_.resources);
+    limits("kubernetes.manager", job_.kubernetes.manager);
+    pullSecrets();
     program();
     native();
     volumes();
@@ -101,6 +104,29 @@ class Validator {
       if (toleration.op == TolerationTest::kEqual && toleration.key.empty()) {
         report(here, "needs a key, or the operator Exists");
       }
+    }
+  }
+
+  void limits(const std::string& where, const Resources& resources) {
+    if (!sound({where})) return;
+    const ResourceLimits& limits = resources.limits;
+    if (limits.cpus > 0 && limits.cpus < resources.cpus) {
+      report(where + ".limits.cpus", fmt::format("must not be below {}.cpus, got {} below {}",
+                                                 where, limits.cpus, resources.cpus));
+    }
+    if (limits.memory > 0 && limits.memory < resources.memory) {
+      report(where + ".limits.memory",
+             fmt::format("must not be below {}.memory, got {} below {}", where,
+                         formatBytes(limits.memory), formatBytes(resources.memory)));
+    }
+  }
+
+  void pullSecrets() {
+    if (!sound({"kubernetes"})) return;
+    for (const std::string& name : job_.kubernetes.pull_secrets) {
+      if (isObjectName(name)) continue;
+      report("kubernetes.pull_secrets",
+             fmt::format("must be names in Kubernetes, got \"{}\"", name));
     }
   }
 

@@ -48,7 +48,7 @@ void check(const Request& request, const Inventory& inventory) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 3) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 3, size - 3);
-  const auto inventory = parseInventory(text, NodeChoice{});
+  const auto inventory = parseInventory(text, NodeChoice{}, TimePoint{});
   if (!inventory) return 0;
   check({.millicores = data[1] * 10, .split = 1 + data[0], .even = data[2] % 2 == 1}, *inventory);
   check({.millicores = data[1] * 10, .gpus = data[2] % 4, .fewest = 1, .most = 1 + data[0]},

@@ -5,7 +5,7 @@
 namespace dure {
 
 Result<Inventory> readInventory(KubeClient& client, const NodeChoice& names) {
-  InventoryBuilder builder(names);
+  InventoryBuilder builder(names, SystemClock().now());
   Status taken;
   auto nodes = client.list({kinds::kNodes}, {}, [&](nlohmann::json&& node) {
     if (taken) taken = builder.addNode(node);
@@ -13,9 +13,7 @@ Result<Inventory> readInventory(KubeClient& client, const NodeChoice& names) {
   if (!nodes) return std::move(nodes).error().during("a plan needs the cluster's nodes");
   auto pods =
       client.list({kinds::kPods}, {.fields = "status.phase!=Succeeded,status.phase!=Failed"},
-                  [&](nlohmann::json&& pod) {
-                    if (taken) taken = builder.addPod(pod);
-                  });
+                  [&](nlohmann::json&& pod) { builder.addPod(pod); });
   if (!pods) return std::move(pods).error().during("a plan needs to know what runs on the nodes");
   if (!taken) return std::move(taken).error();
   return builder.take();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -27,8 +28,17 @@ constexpr auto kTick = 500ms;
 // Why there is no place may change with every move of another job; it is told as often as this.
 constexpr auto kToldAgain = 10s;
 constexpr int kHeartbeatsAlone = 4;
-// Of all managers that may look at all nodes. Others place nothing themselves.
-constexpr const char* kCommonNamespace = "default";
+constexpr const char* kDeleted = "its pod was deleted, and nobody saw it end";
+
+// The tasks that had programs when the journal was last written.
+std::set<std::string> tasksLeft(const RunState& before) {
+  std::set<std::string> tasks;
+  if (before.ended) return tasks;
+  for (const Entry& entry : before.tasks) {
+    if (entry.kind == EntryKind::kJoined) tasks.insert(entry.task);
+  }
+  return tasks;
+}
 
 bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
   const auto end = std::chrono::steady_clock::now() + time;
@@ -45,7 +55,7 @@ KubernetesBackend::KubernetesBackend(asio::io_context& loop, KubeClient& client,
     : loop_(loop),
       client_(client),
       options_(std::move(options)),
-      lock_(client, kCommonNamespace, options_.run.name_space + "/" + options_.run.object()),
+      lock_(client, kPlacementNamespace, options_.run.name_space + "/" + options_.run.object()),
       timer_(loop) {}
 
 KubernetesBackend::~KubernetesBackend() {
@@ -149,7 +159,13 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
           placed(generation, layout, nodes);
         });
       }
-      why = std::get<Shortage>(found).waiting();
+      const auto& shortage = std::get<Shortage>(found);
+      // Nodes that were there once may come back.
+      if (!shortage.never.empty() && generation == 1) {
+        lock_.release();
+        return tell([this, why = shortage.never] { handlers_.impossible(why); });
+      }
+      why = shortage.waiting();
     }
     lock_.release();
     if (!told || Clock::now() - *told > kToldAgain) {
@@ -167,7 +183,7 @@ void KubernetesBackend::placed(int generation, const Layout& layout,
   roster_ = makeRoster(options_.job, layout);
   members_.clear();
   starting_.clear();
-  for (const Task& task : roster_.tasks) members_[task.name()].node = nodes[task.name()];
+  for (const Task& task : roster_.tasks) members_[task.name()].planned = nodes[task.name()];
   ask([this, generation](const std::stop_token&) { removeOld(generation); });
   handlers_.placed(layout);
 }
@@ -179,7 +195,7 @@ Status KubernetesBackend::start(const TaskSpec& task) {
                                      .images = options_.images,
                                      .task = *roster_.find(task.task),
                                      .spec = task,
-                                     .node = members_.at(task.task).node,
+                                     .node = members_.at(task.task).planned,
                                      .owner = options_.owner})});
   if (starting_.size() < roster_.tasks.size()) return {};
   // Workers first, the chief last.
@@ -241,8 +257,34 @@ void KubernetesBackend::kill(const std::string& task) {
   if (std::exchange(member.killed, true)) return;
   // An agent that has lost us ends by itself, and its pod then stays with its last words.
   member.delete_at = Clock::now() + kLastWords;
-  const auto lease = std::chrono::milliseconds(options_.job.timeouts.heartbeat);
-  if (lease.count() > 0) member.given_up_at = Clock::now() + lease + kMargin;
+  if (!member.given_up_at) {
+    member.given_up_at = Clock::now() + options_.job.timeouts.heartbeat + kMargin;
+  }
+}
+
+std::string KubernetesBackend::nodeOf(const std::string& task) {
+  const auto found = members_.find(task);
+  if (found == members_.end()) return "";
+  return found->second.node.empty() ? found->second.planned : found->second.node;
+}
+
+void KubernetesBackend::finished(const std::string& task) {
+  const auto found = members_.find(task);
+  if (found == members_.end()) return;
+  found->second.finished = true;
+  if (found->second.vanished) gone(task);
+}
+
+std::chrono::milliseconds KubernetesBackend::longestTask() const {
+  return std::max(options_.job.timeouts.heartbeat, options_.job.timeouts.stop) + kMargin;
+}
+
+void KubernetesBackend::vanished(const std::string& task, const std::string& why) {
+  Member& member = members_.at(task);
+  if (member.finished) return gone(task);
+  member.vanished = true;
+  if (!member.given_up_at) member.given_up_at = Clock::now() + longestTask();
+  if (!member.killed && !std::exchange(member.told, true)) handlers_.taken(task, why, false);
 }
 
 void KubernetesBackend::remove(const std::string& task) {
@@ -256,7 +298,12 @@ void KubernetesBackend::remove(const std::string& task) {
     }
     // One that never came to be is not seen to go either.
     const auto left = client_.get(pod);
-    if (!left && left.error().code() == Code::kNotFound) tell([this, task] { gone(task); });
+    if (left || left.error().code() != Code::kNotFound) return;
+    tell([this, task, generation] {
+      const auto member = members_.find(task);
+      if (generation != generation_ || member == members_.end()) return;
+      if (!member->second.seen) gone(task);
+    });
   });
 }
 
@@ -278,7 +325,7 @@ void KubernetesBackend::sawAll(const std::vector<json>& pods) {
   for (const auto& [task, member] : members_) {
     if (member.seen && !views.contains(task)) missing.push_back(task);
   }
-  for (const std::string& task : missing) gone(task);
+  for (const std::string& task : missing) vanished(task, kDeleted);
 }
 
 void KubernetesBackend::saw(const PodView& pod, bool deleted) {
@@ -287,6 +334,7 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
   if (found == members_.end() || found->second.gone) return;
   Member& member = found->second;
   member.seen = true;
+  member.node = pod.node;
   // Its agent's silence may have been noticed before; what only the node knows is told then, too.
   const bool news = pod.by_program || !member.killed;
   if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && news) {
@@ -298,7 +346,10 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
     }
     handlers_.taken(pod.task, pod.problem, pod.by_program);
   }
-  if (deleted || pod.ended()) return gone(pod.task);
+  if (deleted || pod.ended()) {
+    if (pod.nothing_runs) return gone(pod.task);
+    return vanished(pod.task, deleted ? kDeleted : "its node has given it up");
+  }
   if (pod.deleting && !member.killed && !std::exchange(member.told, true)) {
     return handlers_.taken(pod.task,
                            fmt::format("its pod is being deleted{}",
@@ -306,8 +357,11 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
                            false);
   }
   if (pod.hopeless) return refuse(pod.task, pod.problem);
-  member.doubt = pod.doubtful ? pod.problem : "";
-  if (!pod.doubtful) {
+  const bool doubtful = pod.doubtful || pod.unplaceable;
+  member.doubt = doubtful ? pod.problem : "";
+  // The plan bound it to its node, which may have gone since: another plan finds another.
+  member.doubt_is_plans = pod.unplaceable && !member.planned.empty();
+  if (!doubtful) {
     member.doubtful_since.reset();
   } else if (!member.doubtful_since) {
     member.doubtful_since = Clock::now();
@@ -320,7 +374,7 @@ void KubernetesBackend::refuse(const std::string& task, const std::string& why) 
   remove(task);
   // Nothing of it ever ran.
   member.gone = true;
-  handlers_.refused(task, why, true);
+  handlers_.refused(task, why, !member.doubt_is_plans);
 }
 
 // Pods on nodes that do not answer are never seen to end. When their agents' leases have run out,
@@ -356,11 +410,16 @@ std::chrono::milliseconds KubernetesBackend::longestAlone(const Job& job) {
   return kHeartbeatsAlone * job.timeouts.heartbeat;
 }
 
-// Pods on nodes that do not answer are not seen to end: theirs may hear of an earlier manager yet,
-// which ends when it has been alone for long enough, and they with it.
-Status KubernetesBackend::begin() {
-  const auto deadline =
-      Clock::now() + longestAlone(options_.job) + options_.job.timeouts.heartbeat + kMargin;
+// Pods on nodes that do not answer are not seen to end, nor are those whose objects somebody has
+// deleted. From the moment we took the pen:
+// - a manager before us goes on until it has been alone for longestAlone(), finds that out when a
+//   request that is under way fails, and looks only every kLookInCharge;
+// - its agents, whose beats it has answered until then, go on for a lease;
+// - kMargin is for clocks that do not run alike and machines that are slow.
+Status KubernetesBackend::begin(const RunState& before) {
+  const auto deadline = Clock::now() + longestAlone(options_.job) + client_.patience() +
+                        kLookInCharge + options_.job.timeouts.heartbeat + kMargin;
+  std::set<std::string> unseen = tasksLeft(before);
   while (true) {
     auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
                                 {.labels = selectorOf(options_.run, "task")});
@@ -368,14 +427,17 @@ Status KubernetesBackend::begin() {
     bool left = false;
     for (const json& pod : *pods) {
       const PodView view = viewPod(pod);
-      if (view.ended()) continue;
+      if (view.ended() && view.nothing_runs) {
+        if (view.generation == before.generation) unseen.erase(view.task);
+        continue;
+      }
       left = true;
       const int grace = Clock::now() > deadline ? 0 : 1;
       if (view.deleting && grace > 0) continue;
       static_cast<void>(client_.remove({kinds::kPods, options_.run.name_space, view.name, ""},
                                        {.grace_seconds = grace}));
     }
-    if (!left) return {};
+    if (!left && (unseen.empty() || Clock::now() > deadline)) return {};
     std::this_thread::sleep_for(kFirstLook);
   }
 }

@@ -19,6 +19,7 @@
 #include "backend/kubernetes/pod_view.h"
 #include "kube/client.h"
 #include "launch/backend.h"
+#include "launch/journal.h"
 #include "net/asio.h"
 #include "plan/place.h"
 
@@ -43,15 +44,21 @@ class KubernetesBackend : public Backend {
   // A manager that has not reached the API server for so long ends, and its agents with it: by then
   // the cluster may have taken it for lost and started another.
   static std::chrono::milliseconds longestAlone(const Job& job);
+  // From one look whether it is still in charge to the next.
+  static constexpr std::chrono::milliseconds kLookInCharge{5000};
 
-  // Ends what an earlier manager of the run has left, and returns when nothing of it is there.
-  Status begin();
+  // Ends what an earlier manager of the run has left, and returns when nothing of it can be there:
+  // every pod, and every task that had joined as the journal tells, was seen to end, or has
+  // outlived all leases.
+  Status begin(const RunState& before);
 
   void listen(Handlers handlers) override;
   Result<Site> survey(const Job& job) override;
   void place(int generation, int workers) override;
   Status start(const TaskSpec& task) override;
   void kill(const std::string& task) override;
+  std::string nodeOf(const std::string& task) override;
+  void finished(const std::string& task) override;
 
   // After the run: deletes the pods that are not to stay, and returns when that is done.
   Status cleanUp(bool succeeded);
@@ -59,12 +66,16 @@ class KubernetesBackend : public Backend {
  private:
   using Clock = std::chrono::steady_clock;
   struct Member {
-    std::string node;  // that it was planned for
+    std::string planned;  // node; empty: the scheduler chooses
+    std::string node;     // that its pod is on
     bool gone = false;
     bool killed = false;
-    bool told = false;  // that it is being taken away, or cannot start
-    bool seen = false;  // its pod
-    std::string doubt;  // about whether it will ever start
+    bool told = false;            // that it is being taken away, or cannot start
+    bool seen = false;            // its pod
+    bool finished = false;        // says its agent: nothing of it is left but the agent itself
+    bool vanished = false;        // its pod, and nobody saw its processes end
+    std::string doubt;            // about whether it will ever start
+    bool doubt_is_plans = false;  // where it was planned to go, not what the job asks for
     std::optional<Clock::time_point> doubtful_since;
     std::optional<Clock::time_point> delete_at;    // unless it has ended by itself
     std::optional<Clock::time_point> given_up_at;  // by then nothing of it can be left
@@ -89,6 +100,10 @@ class KubernetesBackend : public Backend {
   void sawAll(const std::vector<nlohmann::json>& pods);
   void saw(const PodView& pod, bool deleted);
   void gone(const std::string& task);
+  // Its pod is gone or called ended, which its processes may not be.
+  void vanished(const std::string& task, const std::string& why);
+  // The longest that a task goes on whose agent may have been told to stop, or may not.
+  std::chrono::milliseconds longestTask() const;
   void look();
   void remove(const std::string& task);
   void refuse(const std::string& task, const std::string& why);

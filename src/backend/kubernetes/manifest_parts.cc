@@ -14,6 +14,12 @@ using nlohmann::json;
 
 std::string volumeName(std::size_t index) { return fmt::format("volume-{}", index); }
 
+std::string cores(double cpus) {
+  const auto thousandths = static_cast<std::int64_t>(std::ceil(cpus * 1000));
+  return thousandths % 1000 == 0 ? std::to_string(thousandths / 1000)
+                                 : fmt::format("{}m", thousandths);
+}
+
 bool hasVolume(const Volume& volume, bool chief) {
   return chief || volume.tasks == VolumeTasks::kAll;
 }
@@ -121,17 +127,28 @@ int portOf(const Job& job) {
   return job.port != 0 ? job.port : kDefault;
 }
 
-json resourcesOf(const Job& job, int gpus) {
+json resourcesOf(const Resources& resources) {
   json out = json::object();
-  if (job.resources.cpus > 0) {
-    const auto thousandths = static_cast<std::int64_t>(std::ceil(job.resources.cpus * 1000));
-    out["requests"]["cpu"] = thousandths % 1000 == 0 ? std::to_string(thousandths / 1000)
-                                                     : fmt::format("{}m", thousandths);
-  }
-  if (job.resources.memory > 0) out["requests"]["memory"] = formatBytes(job.resources.memory);
+  const std::int64_t most =
+      resources.limits.memory > 0 ? resources.limits.memory : resources.memory;
+  if (resources.cpus > 0) out["requests"]["cpu"] = cores(resources.cpus);
+  if (resources.memory > 0) out["requests"]["memory"] = formatBytes(resources.memory);
+  if (resources.limits.cpus > 0) out["limits"]["cpu"] = cores(resources.limits.cpus);
+  if (most > 0) out["limits"]["memory"] = formatBytes(most);
+  return out;
+}
+
+json resourcesOf(const Job& job, int gpus) {
+  json out = resourcesOf(job.resources);
   // Of an extended resource, the limit is the request.
   if (gpus > 0) out["limits"][job.nodes.gpu] = std::to_string(gpus);
   return out;
+}
+
+void addPullSecrets(const Job& job, json& pod_spec) {
+  for (const std::string& secret : job.kubernetes.pull_secrets) {
+    pod_spec["imagePullSecrets"].push_back({{"name", secret}});
+  }
 }
 
 json schedulingOf(const Job& job) {

@@ -27,8 +27,14 @@ nlohmann::json containerSecurity(const Job& job);  // and of its containers
 nlohmann::json volumesOf(const Job& job, bool chief);  // "volumes" of a pod
 nlohmann::json mountsOf(const Job& job, const std::string& workdir, bool chief);  // "volumeMounts"
 
-// "resources" of a container: what the job asks for one task, and so many GPUs.
+// "resources" of a container that needs this much. Of memory the limit is the request unless
+// another one is given.
+nlohmann::json resourcesOf(const Resources& resources);
+// What the job asks for one task, and so many GPUs.
 nlohmann::json resourcesOf(const Job& job, int gpus);
+
+// Has the nodes fetch a pod's images with the job's secrets.
+void addPullSecrets(const Job& job, nlohmann::json& pod_spec);
 
 // Where the ranks of a job meet: every pod has an address of its own.
 int portOf(const Job& job);

@@ -63,7 +63,10 @@ TEST(ManifestPartsTest, ResourcesAreQuantities) {
   job.resources = {.cpus = 0.5, .memory = std::int64_t{2} << 30};
   job.nodes.gpu = "amd.com/gpu";
   EXPECT_EQ(resourcesOf(job, 3), json::parse(R"({"requests": {"cpu": "500m", "memory": "2Gi"},
-      "limits": {"amd.com/gpu": "3"}})"));
+      "limits": {"memory": "2Gi", "amd.com/gpu": "3"}})"));
+  job.resources.limits = {.cpus = 1.5, .memory = std::int64_t{4} << 30};
+  EXPECT_EQ(resourcesOf(job, 0), json::parse(R"({"requests": {"cpu": "500m", "memory": "2Gi"},
+      "limits": {"cpu": "1500m", "memory": "4Gi"}})"));
   job.resources = {.cpus = 2};
   EXPECT_EQ(resourcesOf(job, 0), json::parse(R"({"requests": {"cpu": "2"}})"));
 }

@@ -22,7 +22,7 @@ std::string KubeRun::clusterObject() const {
 }
 
 nlohmann::json labelsOf(const KubeRun& run, const char* part) {
-  return {{labels::kManagedBy, "dure"},
+  return {{labels::kManagedBy, kManagedByDure},
           {labels::kJob, run.job},
           {labels::kRun, std::to_string(run.number)},
           {labels::kPart, part}};

@@ -29,7 +29,7 @@ struct KubeRun {
 };
 
 namespace labels {
-inline constexpr const char* kManagedBy = "app.kubernetes.io/managed-by";
+inline constexpr const char* kManagedBy = kManagedByLabel;
 inline constexpr const char* kJob = kJobLabel;
 inline constexpr const char* kRun = "dure/run";  // the number
 inline constexpr const char* kPart =
@@ -38,8 +38,10 @@ inline constexpr const char* kTask = "dure/task";
 inline constexpr const char* kGeneration = "dure/generation";
 }  // namespace labels
 
-// The lock of whoever is placing a gang.
+// The lock of whoever is placing a gang, common to all managers that may look at all nodes. Others
+// place nothing themselves.
 inline constexpr const char* kPlacementLease = "dure-placement";
+inline constexpr const char* kPlacementNamespace = "default";
 
 namespace annotations {
 // The node that a pod was planned for: it counts as taken before the scheduler has seen the pod.

@@ -35,6 +35,14 @@ json rule(const char* group, std::vector<std::string> resources, std::vector<std
   return rule;
 }
 
+// The manager holds the folder, and what of it is on its way to the agents.
+Resources managerNeeds(const Job& job, std::size_t folder_bytes) {
+  Resources needs = job.kubernetes.manager;
+  needs.memory += static_cast<std::int64_t>(folder_bytes);
+  if (needs.limits.memory > 0) needs.limits.memory += 2 * static_cast<std::int64_t>(folder_bytes);
+  return needs;
+}
+
 std::string imageNamed(const char* variable, const char* name) {
   const char* image = std::getenv(variable);
   return image != nullptr && *image != '\0' ? image : fmt::format("{}:{}", name, DURE_VERSION);
@@ -111,27 +119,35 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
          {{"clusterIP", "None"},
           {"ports", ports},
           {"selector", {{labels::kJob, run.job}, {labels::kRun, std::to_string(run.number)}}}}}}});
-  objects.push_back(
+  return objects;
+}
+
+std::vector<KubeObject> accountObjects(const KubeRun& run, EventRights events, const json& owners) {
+  const std::string name = run.object();
+  const auto metadata = [&](const char* part) {
+    json own = metadataOf(run, name, part, nullptr);
+    own["ownerReferences"] = owners;
+    return own;
+  };
+  json rules = {rule("", {"pods"}, {"get", "list", "watch", "create", "delete"}),
+                rule("", {"configmaps"}, {"get", "list", "watch", "create", "patch"}),
+                rule("batch", {"jobs"}, {"get", "patch", "delete"}, run.object())};
+  if (events == EventRights::kGranted) rules.push_back(rule("", {"events"}, {"create"}));
+  return {
+      {kinds::kRoles,
+       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+        {"kind", "Role"},
+        {"metadata", metadata("role")},
+        {"rules", rules}}},
       {kinds::kServiceAccounts,
-       {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", metadata("account")}}});
-  objects.push_back({kinds::kRoles,
-                     {{"apiVersion", "rbac.authorization.k8s.io/v1"},
-                      {"kind", "Role"},
-                      {"metadata", metadata("role")},
-                      {"rules",
-                       {rule("", {"pods"}, {"get", "list", "watch", "create", "delete"}),
-                        rule("", {"configmaps"}, {"get", "list", "watch", "create", "patch"}),
-                        rule("", {"events"}, {"create"}),
-                        rule("batch", {"jobs"}, {"get", "patch", "delete"}, run.object())}}}});
-  objects.push_back(
+       {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", metadata("account")}}},
       {kinds::kRoleBindings,
        {{"apiVersion", "rbac.authorization.k8s.io/v1"},
         {"kind", "RoleBinding"},
         {"metadata", metadata("role")},
         {"roleRef", {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", name}}},
         {"subjects",
-         {{{"kind", "ServiceAccount"}, {"name", name}, {"namespace", run.name_space}}}}}});
-  return objects;
+         {{{"kind", "ServiceAccount"}, {"name", name}, {"namespace", run.name_space}}}}}}};
 }
 
 KubeObject clusterRole(const KubeRun& run, const json& owner) {
@@ -163,7 +179,7 @@ KubeObject clusterBinding(const KubeRun& run, const json& owner) {
 }
 
 KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& images,
-                         const json& owner) {
+                         std::size_t folder_bytes, const json& owner) {
   const json labels = labelsOf(run, "manager");
   const auto field = [](const char* name, const char* path) {
     return json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
@@ -182,10 +198,11 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
                      {{"allowPrivilegeEscalation", false},
                       {"readOnlyRootFilesystem", true},
                       {"capabilities", {{"drop", {"ALL"}}}}}},
-                    {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}}}};
+                    {"resources", resourcesOf(managerNeeds(job, folder_bytes))}};
   if (!job.program.pull.empty()) container["imagePullPolicy"] = job.program.pull;
   json pod = {
-      {"serviceAccountName", run.object()},
+      {"serviceAccountName",
+       job.kubernetes.account.empty() ? run.object() : job.kubernetes.account},
       {"hostname", "manager"},
       {"subdomain", run.object()},
       // Another pod, not another container: this one stays with its log, also when the Job fails.
@@ -199,6 +216,7 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
         {"fsGroup", 1000},
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"containers", {container}}};
+  addPullSecrets(job, pod);
   return {kinds::kJobs,
           {{"apiVersion", "batch/v1"},
            {"kind", "Job"},

@@ -40,15 +40,28 @@ nlohmann::json ownerReference(const nlohmann::json& object);
 
 // The record, which owns everything else. The job goes into it as the manager is to run it.
 KubeObject recordObject(const KubeRun& run, const Job& job);
-// The rest of what a run needs before its manager starts: secret, service, account and rights.
+// What else a run needs before its manager starts: secret and service.
 std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
                                        const std::string& secret, const nlohmann::json& owner);
+// The manager's rights, first of all, then its account and what binds them, for a job that names no
+// account. Not everybody may grant the right to write events, which a run can do without.
+// They stay as long as one of the `owners`, an array, does: with the ClusterRole among them, until
+// the manager has come to remove that.
+enum class EventRights { kGranted, kLeftOut };
+std::vector<KubeObject> accountObjects(const KubeRun& run, EventRights events,
+                                       const nlohmann::json& owners);
 // Node listing for the manager, where the user may grant it. It is not in the namespace, but goes
 // with it: `owner` of the role is the namespace, that of the binding is the role.
 KubeObject clusterRole(const KubeRun& run, const nlohmann::json& owner);
 KubeObject clusterBinding(const KubeRun& run, const nlohmann::json& owner);
 KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& images,
-                         const nlohmann::json& owner);
+                         std::size_t folder_bytes, const nlohmann::json& owner);
+
+// A container that goes before the others and puts dure-agent where they find it, whatever their
+// image and their volumes are; where that is, and how it is mounted.
+nlohmann::json agentInstaller(const Job& job, const KubeImages& images);
+nlohmann::json agentVolume();
+nlohmann::json agentMount();
 
 struct TaskPod {
   const KubeRun& run;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/kubernetes/names.h"
+#include "base/text.h"
 
 namespace dure {
 namespace {
@@ -93,6 +94,43 @@ void lookAtEnd(const json& container, bool init, PodView& view) {
   }
 }
 
+// The scheduler gives one reason, Unschedulable, for what passes when others end and for what does
+// not; only its words tell which. What they do not tell for certain is taken for what passes.
+bool neverPasses(std::string_view words) {
+  const std::size_t claim = words.find("persistentvolumeclaim \"");
+  if (claim != std::string_view::npos && words.find("\" not found", claim) != words.npos)
+    return true;
+  constexpr std::string_view kBegin = "nodes are available: ";
+  const std::size_t begin = words.find(kBegin);
+  if (begin == std::string_view::npos) return false;
+  words.remove_prefix(begin + kBegin.size());
+  // Newer ones go on about preemption.
+  words = words.substr(0, words.find(". "));
+  for (const std::string& reason : split(words, ',')) {
+    if (reason.find("didn't match") == std::string::npos) return false;
+    if (reason.find("node selector") == std::string::npos &&
+        reason.find("node affinity") == std::string::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Whether its kubelet has seen its end: each container has ended, or never came to run because one
+// before it failed.
+bool sawEnd(const json& status) {
+  const json& inits = child(status, "initContainerStatuses");
+  const json& mains = child(status, "containerStatuses");
+  const auto ended = [](const json& container) {
+    return child(container, "state").contains("terminated");
+  };
+  const bool failed = std::any_of(inits.begin(), inits.end(), [&](const json& container) {
+    const json& end = child(child(container, "state"), "terminated");
+    return end.is_object() && end.value("exitCode", 0) != 0;
+  });
+  return failed || (!mains.empty() && std::all_of(mains.begin(), mains.end(), ended));
+}
+
 bool isFirst(const std::string& ranks) { return ranks == "0" || ranks.rfind("0,", 0) == 0; }
 
 }  // namespace
@@ -108,6 +146,7 @@ PodView viewPod(const json& pod) {
                .node = text(child(pod, "spec"), "nodeName"),
                .phase = text(status, "phase"),
                .deleting = metadata.contains("deletionTimestamp")};
+  view.nothing_runs = view.node.empty() || sawEnd(status);
   for (const char* group : {"initContainerStatuses", "containerStatuses"}) {
     for (const json& container : child(status, group)) lookAt(container, view);
   }
@@ -130,6 +169,7 @@ PodView viewPod(const json& pod) {
   for (const json& condition : child(status, "conditions")) {
     if (text(condition, "type") == "PodScheduled" && text(condition, "status") == "False") {
       view.problem = text(condition, "message");
+      view.unplaceable = neverPasses(view.problem);
     }
   }
   return view;

@@ -22,8 +22,15 @@ struct PodView {
   // Waiting will not help: the image has no valid name, a thing it needs does not exist, or the
   // agent cannot be put there or started.
   bool hopeless = false;
+  // No node will ever do, or a claim is missing, unless somebody changes that.
+  bool unplaceable = false;
   // It may be an image that does not exist, or a registry that is away for a moment.
   bool doubtful = false;
+
+  // Nothing of it runs, and nothing will: it has no node, or its kubelet has said so. That an
+  // object is gone, or somebody calls it Failed, says nothing of the processes on a node that is
+  // cut off.
+  bool nothing_runs = false;
 
   bool ended() const { return phase == "Succeeded" || phase == "Failed"; }
 };

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "backend/kubernetes/manifest_parts.h"
@@ -52,21 +54,32 @@ void bindTo(json& spec, const std::string& node) {
 
 }  // namespace
 
+json agentVolume() { return {{"name", kShared}, {"emptyDir", json::object()}}; }
+
+json agentMount() { return {{"name", kShared}, {"mountPath", kPodDirectory}}; }
+
+json agentInstaller(const Job& job, const KubeImages& images) {
+  json install = {{"name", "agent"},
+                  {"image", images.dure},
+                  {"command", {"dure-agent", "install", kPodAgent, kPodWorkdir}},
+                  {"securityContext", containerSecurity(job)},
+                  {"terminationMessagePolicy", "FallbackToLogsOnError"},
+                  {"volumeMounts", {agentMount()}}};
+  install["securityContext"]["readOnlyRootFilesystem"] = true;
+  if (!job.program.pull.empty()) install["imagePullPolicy"] = job.program.pull;
+  return install;
+}
+
 json podOf(const TaskPod& pod) {
   const Job& job = pod.job;
   const bool chief = pod.task.first_rank == 0 && pod.task.processes > 0;
   const std::string image = job.program.image.empty() && job.strategy == Strategy::kNative
                                 ? pod.images.trainer
                                 : job.program.image;
-  const json shared_mount = {{"name", kShared}, {"mountPath", kPodDirectory}};
-
-  json install = {{"name", "agent"},
-                  {"image", pod.images.dure},
-                  {"command", {"dure-agent", "install", kPodAgent, kPodWorkdir}},
-                  {"securityContext", containerSecurity(job)},
-                  {"terminationMessagePolicy", "FallbackToLogsOnError"},
-                  {"volumeMounts", {shared_mount}}};
-  install["securityContext"]["readOnlyRootFilesystem"] = true;
+  json install = agentInstaller(job, pod.images);
+  // It is over before the program starts, so it takes nothing beside it; but where there is a quota
+  // every container has to say what it needs.
+  install["resources"] = resourcesOf(job, 0);
   json main = {{"name", pod.task.name()},
                {"image", image},
                {"command", {kPodAgent}},
@@ -75,14 +88,18 @@ json podOf(const TaskPod& pod) {
                {"resources", resourcesOf(job, pod.task.gpus)},
                {"terminationMessagePolicy", "FallbackToLogsOnError"},
                {"volumeMounts", mountsOf(job, kPodWorkdir, chief)}};
-  main["volumeMounts"].push_back(shared_mount);
+  main["volumeMounts"].push_back(agentMount());
   // What containers get by themselves is too small for data loaders.
   main["volumeMounts"].push_back({{"name", "shm"}, {"mountPath", "/dev/shm"}});
-  if (pod.task.role == Role::kLauncher) main["resources"] = json::object();
-  if (!job.program.pull.empty()) {
-    install["imagePullPolicy"] = job.program.pull;
-    main["imagePullPolicy"] = job.program.pull;
+  if (pod.task.role == Role::kLauncher) {
+    // It only waits for the others: it takes little, and is held back no more than they are.
+    Resources little = job.resources;
+    little.limits.memory = std::max(little.limits.memory, little.memory);
+    little.cpus = std::min(little.cpus, job.kubernetes.manager.cpus);
+    little.memory = std::min(little.memory, job.kubernetes.manager.memory);
+    main["resources"] = install["resources"] = resourcesOf(little);
   }
+  if (!job.program.pull.empty()) main["imagePullPolicy"] = job.program.pull;
 
   json spec = schedulingOf(job);
   if (!pod.node.empty()) bindTo(spec, pod.node);
@@ -95,10 +112,11 @@ json podOf(const TaskPod& pod) {
   // The agent is given a little more than its programs are.
   spec["terminationGracePeriodSeconds"] = job.timeouts.stop.count() / 1000 + 5;
   spec["securityContext"] = podSecurity(job);
+  addPullSecrets(job, spec);
   spec["initContainers"] = {install};
   spec["containers"] = {main};
   spec["volumes"] = volumesOf(job, chief);
-  spec["volumes"].push_back({{"name", kShared}, {"emptyDir", json::object()}});
+  spec["volumes"].push_back(agentVolume());
   spec["volumes"].push_back({{"name", "shm"}, {"emptyDir", {{"medium", "Memory"}}}});
 
   json labels = labelsOf(pod.run, "task");

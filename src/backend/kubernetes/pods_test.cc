@@ -114,6 +114,62 @@ TEST(Pods, WhyAPodDoesNotStartIsToldAndWhetherWaitingHelps) {
   EXPECT_EQ(viewPod(json::object()).phase, "") << "whatever comes is taken";
 }
 
+TEST(Pods, WhatCannotBePlacedForGoodIsToldFromWhatHasToWait) {
+  const auto view = [](const std::string& message) {
+    return viewPod({{"status",
+                     {{"phase", "Pending"},
+                      {"conditions",
+                       {{{"type", "PodScheduled"},
+                         {"status", "False"},
+                         {"reason", "Unschedulable"},
+                         {"message", message}}}}}}});
+  };
+  for (const char* message :
+       {"persistentvolumeclaim \"x\" not found",
+        "0/2 nodes are available: 2 persistentvolumeclaim \"x\" not found.",
+        "0/2 nodes are available: 2 node(s) didn't match node selector.",
+        "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity.",
+        "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: "
+        "0/3 nodes are available: 3 Preemption is not helpful for scheduling."}) {
+    EXPECT_TRUE(view(message).unplaceable) << message;
+    EXPECT_EQ(view(message).problem, message);
+  }
+  for (const char* message :
+       {"0/2 nodes are available: 2 Insufficient cpu.",
+        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node "
+        "affinity.",
+        "0/2 nodes are available: 1 node(s) had taint {a: b}, that the pod didn't tolerate, 1 "
+        "node(s) didn't match node selector.",
+        "pod has unbound immediate PersistentVolumeClaims",
+        "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
+        "no nodes available to schedule pods", ""}) {
+    EXPECT_FALSE(view(message).unplaceable) << message;
+  }
+}
+
+TEST(Pods, EveryContainerSaysWhatItNeedsAndHowItsImageIsFetched) {
+  const Job job = jobOf(
+      "name: train\nstrategy: mpi\nworkers: 2\nprogram: {command: [run], image: mine:1}\n"
+      "resources: {cpus: 2, memory: 1Gi, limits: {cpus: 4}}\n"
+      "kubernetes: {account: made, pull_secrets: [a, b]}\n");
+  const json task = json::parse(R"({"requests": {"cpu": "2", "memory": "1Gi"},
+      "limits": {"cpu": "4", "memory": "1Gi"}})");
+  const json worker = podFor(job, {2}, "worker-0")["spec"];
+  EXPECT_EQ(worker["initContainers"][0]["resources"], task);
+  EXPECT_EQ(worker["containers"][0]["resources"], task);
+  const json secrets = json::parse(R"([{"name": "a"}, {"name": "b"}])");
+  EXPECT_EQ(worker["imagePullSecrets"], secrets);
+  const json launcher = podFor(job, {2}, "launcher-0")["spec"]["containers"][0]["resources"];
+  EXPECT_EQ(launcher, json::parse(R"({"requests": {"cpu": "50m", "memory": "64Mi"},
+      "limits": {"cpu": "4", "memory": "1Gi"}})"));
+  const json manager = managerObject(kRun, job, kImages, 0, {}).object["spec"]["template"]["spec"];
+  EXPECT_EQ(manager["imagePullSecrets"], secrets);
+  EXPECT_EQ(manager["serviceAccountName"], "made");
+  EXPECT_EQ(manager["containers"][0]["resources"],
+            json::parse(R"({"requests": {"cpu": "50m", "memory": "64Mi"},
+                            "limits": {"cpu": "1", "memory": "512Mi"}})"));
+}
+
 json podEnded(const char* group, const json& terminated) {
   return {{"status",
            {{"phase", "Failed"},
@@ -154,6 +210,27 @@ TEST(Pods, WhyAnAgentNeverCameToBeIsToldAndWhetherAnotherTryHelps) {
       viewPod(podEnded("containerStatuses", {{"exitCode", 1}, {"message", "Error: x"}})).problem,
       "")
       << "a program's own failure is told by its agent";
+}
+
+TEST(Pods, OnlyAKubeletKnowsThatNothingRuns) {
+  const json running = {{"state", {{"running", json::object()}}}};
+  const json waiting = {{"state", {{"waiting", json::object()}}}};
+  const json ended = {{"state", {{"terminated", {{"exitCode", 0}}}}}};
+  const json failed = {{"state", {{"terminated", {{"exitCode", 1}}}}}};
+  const auto nothingRuns = [](const std::string& phase, const json& init, const json& main) {
+    json status = {{"phase", phase}};
+    if (!init.is_null()) status["initContainerStatuses"] = json::array({init});
+    if (!main.is_null()) status["containerStatuses"] = json::array({main});
+    return viewPod({{"spec", {{"nodeName", "a"}}}, {"status", status}}).nothing_runs;
+  };
+  EXPECT_TRUE(nothingRuns("Succeeded", ended, ended));
+  EXPECT_TRUE(nothingRuns("Failed", ended, failed));
+  EXPECT_TRUE(nothingRuns("Failed", failed, waiting)) << "it never came to that";
+  EXPECT_FALSE(nothingRuns("Failed", ended, running)) << "evicted, but not yet ended";
+  EXPECT_FALSE(nothingRuns("Failed", nullptr, nullptr)) << "somebody else says so";
+  EXPECT_FALSE(nothingRuns("Running", ended, running));
+  EXPECT_FALSE(nothingRuns("Pending", ended, waiting)) << "it may run by now";
+  EXPECT_TRUE(viewPod({{"status", {{"phase", "Pending"}}}}).nothing_runs) << "it has no node";
 }
 
 TEST(Pods, AFolderIsStoredInPiecesThatFitIntoObjects) {

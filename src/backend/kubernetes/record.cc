@@ -42,31 +42,20 @@ std::optional<KubeRun> runOf(const json& object, const std::string& name_space) 
   return KubeRun{.name_space = name_space, .job = job, .number = parsed};
 }
 
-// The objects of one part of a run, by their names; names end in numbers.
-Result<std::vector<json>> partsOf(KubeClient& client, const KubeRun& run, const char* part) {
-  auto objects = client.listAll(address(run, ""), {.labels = selectorOf(run, part)});
-  if (!objects) return objects;
+// By their names, which end in numbers.
+void sortParts(std::vector<json>& parts) {
   const auto number = [](const json& object) {
     const std::string name = object.at("metadata").at("name");
     return std::atoi(name.c_str() + name.rfind('-') + 1);
   };
-  std::sort(objects->begin(), objects->end(),
+  std::sort(parts.begin(), parts.end(),
             [&](const json& a, const json& b) { return number(a) < number(b); });
-  return objects;
 }
 
-std::vector<Entry> entriesOf(const std::vector<json>& parts) {
-  std::vector<Entry> entries;
-  for (const json& part : parts) {
-    // Keys are numbers of one length, so their order is that of the entries.
-    const json data = part.value("data", json::object());
-    for (const auto& [key, line] : data.items()) {
-      const json parsed = json::parse(line.get<std::string>(), nullptr, false);
-      if (parsed.is_discarded()) continue;
-      if (auto entry = entryFromJson(parsed)) entries.push_back(*std::move(entry));
-    }
-  }
-  return entries;
+Result<std::vector<json>> partsOf(KubeClient& client, const KubeRun& run, const char* part) {
+  auto objects = client.listAll(address(run, ""), {.labels = selectorOf(run, part)});
+  if (objects) sortParts(*objects);
+  return objects;
 }
 
 json configMap(const KubeRun& run, const std::string& name, const char* part, const json& owner) {
@@ -80,6 +69,21 @@ json configMap(const KubeRun& run, const std::string& name, const char* part, co
 }
 
 }  // namespace
+
+std::vector<Entry> entriesOf(std::vector<json> parts) {
+  sortParts(parts);
+  std::vector<Entry> entries;
+  for (const json& part : parts) {
+    // Keys are numbers of one length, so their order is that of the entries.
+    const json data = part.value("data", json::object());
+    for (const auto& [key, line] : data.items()) {
+      const json parsed = json::parse(line.get<std::string>(), nullptr, false);
+      if (parsed.is_discarded()) continue;
+      if (auto entry = entryFromJson(parsed)) entries.push_back(*std::move(entry));
+    }
+  }
+  return entries;
+}
 
 Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::string& name_space,
                                             const std::string& job) {
@@ -141,7 +145,11 @@ Result<std::vector<std::string>> readMetrics(KubeClient& client, const KubeRun& 
     if (object.error().code() == Code::kNotFound) return std::vector<std::string>{};
     return std::move(object).error();
   }
-  return split(object->value("data", json::object()).value("metrics.jsonl", ""), '\n');
+  return metricsIn(*object);
+}
+
+std::vector<std::string> metricsIn(const json& object) {
+  return split(object.value("data", json::object()).value("metrics.jsonl", ""), '\n');
 }
 
 std::vector<json> folderObjects(const KubeRun& run, const std::string& archive) {

@@ -38,7 +38,11 @@ Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run);
 // "train" is the newest run of that name, "train.2" the second. NotFound, with what there is.
 Result<KubeRun> findRun(KubeClient& client, const std::string& name_space, const std::string& text);
 
-// Lines of JSON, as ranks reported them.
+// What the ConfigMaps of a run's journal say, in whatever order they come.
+std::vector<Entry> entriesOf(std::vector<nlohmann::json> parts);
+
+// Lines of JSON, as ranks reported them: of the ConfigMap, and read from the cluster.
+std::vector<std::string> metricsIn(const nlohmann::json& object);
 Result<std::vector<std::string>> readMetrics(KubeClient& client, const KubeRun& run);
 
 // The packed folder: what is stored, in order, and put together again.

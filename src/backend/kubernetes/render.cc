@@ -149,6 +149,7 @@ json podFor(const Job& job, const Roster& roster, const Task& task,
   spec["enableServiceLinks"] = false;
   spec["terminationGracePeriodSeconds"] = job.timeouts.stop.count() / 1000;
   spec["securityContext"] = podSecurity(job);
+  addPullSecrets(job, spec);
   spec["containers"] = json::array({std::move(container)});
   spec["volumes"] = std::move(volumes);
   return spec;
@@ -188,6 +189,7 @@ json settingsFor(const Job& job, const Roster& roster) {
   inside.program = {};
   inside.volumes.clear();
   inside.nodes = {};
+  inside.kubernetes = {};
   inside.checkpoint.claim.clear();
   inside.render = {};
   return {{"apiVersion", "v1"},
@@ -211,6 +213,7 @@ json inspectorFor(const Job& job) {
   spec["enableServiceLinks"] = false;
   spec["terminationGracePeriodSeconds"] = 0;
   spec["securityContext"] = podSecurity(job);
+  addPullSecrets(job, spec);
   spec["containers"] = json::array({std::move(container)});
   spec["volumes"] = volumesOf(job, true);
   return {

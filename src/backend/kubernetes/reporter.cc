@@ -48,7 +48,7 @@ KubeReporter::~KubeReporter() = default;
 void KubeReporter::entry(const Entry& entry) {
   if (!isTelling(entry.kind)) return;
   const std::lock_guard lock(mutex_);
-  if (entries_.size() < kMostEntries) entries_.push_back(entry);
+  if (!mute_ && entries_.size() < kMostEntries) entries_.push_back(entry);
 }
 
 Status KubeReporter::metric(int, int rank, std::string_view line) {
@@ -77,20 +77,19 @@ void KubeReporter::work(const std::stop_token& stop) {
   while (true) {
     const bool ending = stop.stop_requested();
     std::optional<Entry> next;
-    std::optional<std::string> metrics;
+    bool metrics = false;
     {
       const std::lock_guard lock(mutex_);
       if (!entries_.empty()) next = entries_.front();
       const auto now = std::chrono::steady_clock::now();
       if (changed_ && (ending || now - told > kMetricsPause)) {
-        metrics = join(metrics_, "\n");
-        if (metrics_.empty() || metrics_.back() != last_) *metrics += "\n" + last_;
+        metrics = true;
         changed_ = false;
         told = now;
       }
     }
     bool got_through = true;
-    if (metrics && !tellMetrics(*metrics)) {
+    if (metrics && !tellMetrics()) {
       got_through = false;
       const std::lock_guard lock(mutex_);
       changed_ = true;
@@ -125,12 +124,23 @@ bool KubeReporter::tellEvent(const Entry& entry) {
                                     {"firstTimestamp", time},
                                     {"lastTimestamp", time},
                                     {"count", 1}});
+  // Not every account may; then there is no use in trying again with each.
+  if (!sent && sent.error().code() == Code::kDenied) {
+    const std::lock_guard lock(mutex_);
+    mute_ = true;
+  }
   return sent || sent.error().code() != Code::kUnavailable;
 }
 
-bool KubeReporter::tellMetrics(const std::string& text) {
+std::string KubeReporter::metricsText() {
+  const std::lock_guard lock(mutex_);
+  std::string text = join(metrics_, "\n");
+  if (metrics_.empty() || metrics_.back() != last_) text += "\n" + last_;
+  return text;
+}
+
+bool KubeReporter::tellMetrics() {
   const KubeAddress address{kinds::kConfigMaps, run_.name_space, run_.metrics(), ""};
-  const json data = {{"metrics.jsonl", text}};
   if (!made_) {
     const auto created =
         client_.create(address, {{"apiVersion", "v1"},
@@ -140,15 +150,15 @@ bool KubeReporter::tellMetrics(const std::string& text) {
                                    {"namespace", run_.name_space},
                                    {"labels", labelsOf(run_, "metrics")},
                                    {"ownerReferences", json::array({ownerReference(job_)})}}},
-                                 {"data", data}});
-    if (created || created.error().code() != Code::kExists) {
-      made_ = static_cast<bool>(created);
-      return made_ || created.error().code() != Code::kUnavailable;
+                                 {"data", {{"metrics.jsonl", metricsText()}}}});
+    made_ = created || (created.error().code() == Code::kExists && takeUpMetrics());
+    if (created) return true;
+    if (!made_) {
+      return created.error().code() != Code::kUnavailable &&
+             created.error().code() != Code::kExists;
     }
-    made_ = takeUpMetrics();
-    return false;  // it is told once more, with what was taken up
   }
-  const auto patched = client_.patch(address, {{"data", data}});
+  const auto patched = client_.patch(address, {{"data", {{"metrics.jsonl", metricsText()}}}});
   return patched || patched.error().code() != Code::kUnavailable;
 }
 

@@ -30,8 +30,10 @@ class KubeReporter : public Observer {
  private:
   void work(const std::stop_token& stop);
   bool tellEvent(const Entry& entry);
-  bool tellMetrics(const std::string& text);
-  // What a manager before this one has told.
+  bool tellMetrics();
+  // All that is to be told of them.
+  std::string metricsText();
+  // What a manager before this one has told goes before what this one tells.
   bool takeUpMetrics();
 
   KubeClient& client_;
@@ -44,6 +46,7 @@ class KubeReporter : public Observer {
   std::size_t reports_ = 0;
   std::string last_;  // the newest report, kept or not
   bool changed_ = false;
+  bool mute_ = false;  // events are not ours to write
   bool made_ = false;  // the object of the metrics
   std::jthread worker_;
 };

@@ -1,0 +1,66 @@
+#include "backend/kubernetes/reporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/test_server.h"
+
+namespace dure {
+namespace {
+
+using nlohmann::json;
+
+const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
+const json kJob = {
+    {"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", {{"name", "train-2"}, {"uid", "1"}}}};
+
+class ReporterTest : public testing::Test {
+ protected:
+  bool answer(const TestServer::Asked& asked, const TestServer::Send& send) {
+    const bool metrics = asked.target.find("configmaps") != std::string::npos;
+    if (!metrics) {
+      send(TestServer::answer(403, R"({"kind": "Status", "reason": "Forbidden"})"));
+    } else if (asked.method == "POST") {
+      send(TestServer::answer(409, R"({"kind": "Status", "reason": "AlreadyExists"})"));
+    } else {
+      send(TestServer::answer(200, json{{"data", {{"metrics.jsonl", before_}}}}.dump()));
+    }
+    return true;
+  }
+
+  std::vector<TestServer::Asked> asked(const std::string& method, const std::string& kind) const {
+    std::vector<TestServer::Asked> found;
+    for (const TestServer::Asked& each : server_.asked()) {
+      if (each.method == method && each.target.find(kind) != std::string::npos) {
+        found.push_back(each);
+      }
+    }
+    return found;
+  }
+
+  const std::string before_ = R"({"step":1436})";
+  TestServer server_{[this](const auto& asked, const auto& send) { return answer(asked, send); }};
+  KubeClient client_{{.context = "test", .server = server_.url(), .token = "t"}};
+};
+
+TEST_F(ReporterTest, AManagerThatEndsSoonStillTellsTheLastStep) {
+  KubeReporter reporter(client_, kRun, kJob);
+  ASSERT_TRUE(reporter.metric(2, 0, R"({"step":1500})"));
+  reporter.finish();
+  const auto patches = asked("PATCH", "configmaps");
+  ASSERT_FALSE(patches.empty());
+  const std::string told = json::parse(patches.back().body)["data"]["metrics.jsonl"];
+  EXPECT_EQ(told, "{\"step\":1436}\n{\"step\":1500}");
+}
+
+TEST_F(ReporterTest, WhoMayNotWriteEventsTriesOnce) {
+  KubeReporter reporter(client_, kRun, kJob);
+  reporter.entry({.kind = EntryKind::kCreated});
+  while (asked("POST", "events").empty()) std::this_thread::yield();
+  reporter.finish();
+  reporter.entry({.kind = EntryKind::kRunning});
+  EXPECT_EQ(asked("POST", "events").size(), 1u);
+}
+
+}  // namespace
+}  // namespace dure
