@@ -149,9 +149,13 @@ Result<Source> openCsvFiles(const FileBytes& train, const FileBytes* test,
           fmt::format("{}: the columns are not those of {}: {} instead of {}", test->name,
                       train.name, join(test_table->header(), ", "), join(table->header(), ", ")));
     }
-    source.test = makeCsvSplit(*std::move(test_table), *std::move(test_columns), classes);
+    auto made = makeCsvSplit(*std::move(test_table), *std::move(test_columns), classes);
+    if (!made) return std::move(made).error();
+    source.test = *std::move(made);
   }
-  source.train = makeCsvSplit(*std::move(table), *std::move(columns), classes);
+  auto made = makeCsvSplit(*std::move(table), *std::move(columns), classes);
+  if (!made) return std::move(made).error();
+  source.train = *std::move(made);
   source.class_names = *std::move(names);
   return source;
 }

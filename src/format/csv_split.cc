@@ -31,10 +31,12 @@ class CsvSplit : public SourceSplit {
   // With class numbers, labels are texts.
   CsvSplit(CsvTable table, CsvColumns columns, CsvClasses classes)
       : table_(std::move(table)), columns_(std::move(columns)), classes_(std::move(classes)) {
-    sample_shape_ = {static_cast<std::int64_t>(columns_.samples.size())};
-    sample_type_ = DType::kF32;
     is_sample_.resize(table_.columns());
     for (const std::size_t column : columns_.samples) is_sample_[column] = true;
+  }
+
+  Status begin() {
+    return setSamples(DType::kF32, {static_cast<std::int64_t>(columns_.samples.size())});
   }
 
   std::int64_t size() const override { return table_.rows(); }
@@ -98,8 +100,11 @@ class CsvSplit : public SourceSplit {
 
 }  // namespace
 
-std::unique_ptr<SourceSplit> makeCsvSplit(CsvTable table, CsvColumns columns, CsvClasses classes) {
-  return std::make_unique<CsvSplit>(std::move(table), std::move(columns), std::move(classes));
+Result<std::unique_ptr<SourceSplit>> makeCsvSplit(CsvTable table, CsvColumns columns,
+                                                  CsvClasses classes) {
+  auto split = std::make_unique<CsvSplit>(std::move(table), std::move(columns), std::move(classes));
+  if (auto begun = split->begin(); !begun) return std::move(begun).error().during(split->name());
+  return std::unique_ptr<SourceSplit>(std::move(split));
 }
 
 }  // namespace dure

@@ -21,6 +21,7 @@ struct CsvColumns {
 using CsvClasses = std::map<std::string, double, std::less<>>;
 
 // The rows of the table: float32 samples; labels that are numbers, or, with classes, texts.
-std::unique_ptr<SourceSplit> makeCsvSplit(CsvTable table, CsvColumns columns, CsvClasses classes);
+Result<std::unique_ptr<SourceSplit>> makeCsvSplit(CsvTable table, CsvColumns columns,
+                                                  CsvClasses classes);
 
 }  // namespace dure

@@ -167,33 +167,54 @@ Result<Dataset> open(const DatasetOptions& options) {
   }
   auto source = openSource(format, options);
   if (!source) return std::move(source).error();
-  if (!source->test && !options.test.empty()) {
+  return makeDataset(*std::move(source), format, options);
+}
+
+}  // namespace
+
+Result<Dataset> makeDataset(Source source, const std::string& format,
+                            const DatasetOptions& options) {
+  if (!source.test && !options.test.empty()) {
     return Error(Code::kNotFound,
                  fmt::format("{}: there is no split '{}'", options.path, options.test));
   }
-  if (source->train->size() == 0) {
-    return Error(Code::kInvalid, source->train->name() + ": there are no rows to learn from");
+  if (source.train->size() == 0) {
+    return Error(Code::kInvalid, source.train->name() + ": there are no rows to learn from");
   }
-  if (source->test && source->test->size() == 0) {
+  if (source.test && source.test->size() == 0) {
     return Error(Code::kInvalid,
-                 source->test->name() +
+                 source.test->name() +
                      ": there are no rows to evaluate on; remove it, or name another in data.test");
   }
-  if (source->test) {
-    if (auto same = checkShapes(*source->train, *source->test); !same) {
+  if (source.test) {
+    if (auto same = checkShapes(*source.train, *source.test); !same) {
       return std::move(same).error();
     }
   }
   Dataset dataset{.format = format};
-  if (auto counted = countClasses(*source, options.classes, dataset); !counted)
+  if (auto counted = countClasses(source, options.classes, dataset); !counted)
     return std::move(counted).error();
-  dataset.train = std::move(source->train);
-  dataset.test = std::move(source->test);
-  dataset.class_names = std::move(source->class_names);
+  dataset.train = std::move(source.train);
+  dataset.test = std::move(source.test);
+  dataset.class_names = std::move(source.class_names);
   return dataset;
 }
 
-}  // namespace
+Status Split::setSamples(DType type, std::vector<std::int64_t> shape) {
+  std::vector<std::int64_t> all = shape;
+  all.insert(all.begin(), std::max<std::int64_t>(size(), 1));
+  const auto elements = checkedElements(shape);
+  const auto bytes = checkedBytes(type, shape);
+  if (!elements || !bytes || !checkedElements(all)) {
+    return Error(Code::kInvalid, fmt::format("{} samples of shape ({}) are too many numbers",
+                                             size(), fmt::join(shape, ", ")));
+  }
+  sample_shape_ = std::move(shape);
+  sample_type_ = type;
+  sample_elements_ = *elements;
+  sample_bytes_ = *bytes;
+  return {};
+}
 
 Result<Dataset> openDataset(const DatasetOptions& options) {
   try {

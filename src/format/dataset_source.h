@@ -36,6 +36,11 @@ struct Source {
   std::vector<std::string> class_names;
 };
 
+// A data set of what a reader found: its splits fit each other, and its classes are counted.
+// Invalid if they do not.
+Result<Dataset> makeDataset(Source source, const std::string& format,
+                            const DatasetOptions& options);
+
 // The names a split may have: the wanted one, or else the usual ones.
 std::vector<std::string> trainNames(const DatasetOptions& options);
 std::vector<std::string> testNames(const DatasetOptions& options);

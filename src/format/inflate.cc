@@ -10,9 +10,6 @@
 namespace dure {
 namespace {
 
-// zlib's best: one byte cannot stand for more.
-constexpr std::size_t kBestRatio = 1032;
-
 class Inflater {
  public:
   Inflater(const FileBytes& packed, Packing packing)
@@ -86,7 +83,7 @@ Result<FileBytes> inflateAll(const FileBytes& packed, Packing packing, const std
   head->resize(*got);
   const auto total = total_size({.name = name, .bytes = *head, .owner = head});
   if (!total) return total.error();
-  if (*total / kBestRatio > packed.size()) {
+  if (*total / kBestDeflateRatio > packed.size()) {
     return damaged(packed, 0,
                    fmt::format("the header says {} bytes, more than {} compressed bytes can hold",
                                *total, packed.size()));

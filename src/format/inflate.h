@@ -17,6 +17,8 @@ enum class Packing {
 
 // How many bytes there are in all, judged from the first ones (up to kInflateHead of them).
 using TotalSize = std::function<Result<std::size_t>(const FileBytes& head)>;
+// zlib's best: one byte cannot stand for more.
+constexpr std::size_t kBestDeflateRatio = 1032;
 constexpr std::size_t kInflateHead = 65536 + 64;
 
 // Unpacks `packed` into memory under the name `name`. The size is asked for before room is made for
