@@ -21,6 +21,9 @@ class SourceSplit : public Split {
   std::string whereIs(std::int64_t row) const override;
   // The labels are of an integer type, or are names: they can only be classes.
   virtual bool integerLabels() const = 0;
+  // The labels are written with decimals: even whole ones are numbers to predict, unless the job
+  // says how many classes there are.
+  virtual bool decimalLabels() const { return false; }
 
   void setLabelsAreClasses(bool classes) { labels_are_classes_ = classes; }
 

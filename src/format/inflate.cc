@@ -107,4 +107,21 @@ Result<FileBytes> inflateAll(const FileBytes& packed, Packing packing, const std
   return FileBytes{.name = name, .bytes = {memory.get(), *total}, .owner = memory};
 }
 
+bool isGzip(const FileBytes& file) { return file.text().starts_with("\x1f\x8b"); }
+
+Result<FileBytes> inflateGzip(const FileBytes& packed) {
+  const auto count = [&](const FileBytes&) -> Result<std::size_t> {
+    Inflater inflater(packed, Packing::kGzip);
+    std::vector<std::byte> piece(kInflateHead);
+    std::size_t total = 0;
+    while (true) {
+      const auto got = inflater.read(piece);
+      if (!got) return got.error();
+      total += *got;
+      if (*got < piece.size()) return total;
+    }
+  };
+  return inflateAll(packed, Packing::kGzip, packed.name, count);
+}
+
 }  // namespace dure

@@ -26,4 +26,10 @@ constexpr std::size_t kInflateHead = 65536 + 64;
 Result<FileBytes> inflateAll(const FileBytes& packed, Packing packing, const std::string& name,
                              const TotalSize& total_size);
 
+bool isGzip(const FileBytes& file);
+
+// A .gz file of something that does not say how large it is: unpacked once to count the bytes, and
+// once into memory of that size.
+Result<FileBytes> inflateGzip(const FileBytes& packed);
+
 }  // namespace dure
