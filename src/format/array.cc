@@ -75,6 +75,13 @@ std::int64_t Array::elements() const {
 
 std::size_t Array::bytes() const { return static_cast<std::size_t>(elements()) * sizeOf(dtype); }
 
+std::optional<std::int64_t> checkedElements(std::span<const std::int64_t> shape) {
+  // So that numbers of any type can be had of it.
+  const auto bytes = checkedBytes(DType::kF64, shape);
+  if (!bytes) return std::nullopt;
+  return static_cast<std::int64_t>(*bytes / sizeOf(DType::kF64));
+}
+
 std::optional<std::size_t> checkedBytes(DType type, std::span<const std::int64_t> shape) {
   // Sizes stay below 2^62, so that sums with offsets do not overflow either. A zero among the sizes
   // does not excuse the others: whoever multiplies a part of the shape must be safe, too.

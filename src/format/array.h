@@ -32,7 +32,10 @@ struct Array {
   std::size_t bytes() const;
 };
 
-// The bytes that such an array takes; nothing if a size is negative or the product overflows.
+// How many numbers something of this shape has, and the bytes that they take; nothing if a size is
+// negative or if it is too much: 2^62 bytes or more, whatever a size of 0 makes of the rest. Every
+// shape that comes from a file or a job is measured here.
+std::optional<std::int64_t> checkedElements(std::span<const std::int64_t> shape);
 std::optional<std::size_t> checkedBytes(DType type, std::span<const std::int64_t> shape);
 
 // An array in memory of its own, all zero, and where to write it.

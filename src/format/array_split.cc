@@ -16,12 +16,12 @@ class ArraySplit : public SourceSplit {
         name_(std::move(name)),
         samples_(std::move(samples)),
         labels_(std::move(labels)),
-        size_(labels_.shape[0]) {
-    sample_shape_.assign(samples_.shape.begin() + 1, samples_.shape.end());
-    sample_type_ = samples_.dtype;
-    if (sample_shape_.empty()) sample_shape_ = {1};
-    sample_bytes_ = sizeOf(sample_type_);
-    for (const std::int64_t size : sample_shape_) sample_bytes_ *= static_cast<std::size_t>(size);
+        size_(labels_.shape[0]) {}
+
+  Status begin() {
+    std::vector<std::int64_t> shape(samples_.shape.begin() + 1, samples_.shape.end());
+    if (shape.empty()) shape.push_back(1);
+    return setSamples(samples_.dtype, std::move(shape));
   }
 
   std::int64_t size() const override { return size_; }
@@ -33,15 +33,15 @@ class ArraySplit : public SourceSplit {
 
   Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const override {
     if (auto in_range = checkRows(rows); !in_range) return in_range;
-    if (sample_bytes_ == 0) return {};
+    const std::size_t bytes = sampleBytes();
+    if (bytes == 0) return {};
     for (const std::int64_t row : rows) {
-      std::memcpy(out, samples_.data + static_cast<std::size_t>(row) * sample_bytes_,
-                  sample_bytes_);
+      std::memcpy(out, samples_.data + static_cast<std::size_t>(row) * bytes, bytes);
       if (samples_.swapped) {
-        const std::size_t width = sizeOf(sample_type_);
-        swapBytes(out, sample_bytes_ / width, width);
+        const std::size_t width = sizeOf(sampleType());
+        swapBytes(out, bytes / width, width);
       }
-      out += sample_bytes_;
+      out += bytes;
     }
     return {};
   }
@@ -58,7 +58,6 @@ class ArraySplit : public SourceSplit {
   const Array samples_;
   const Array labels_;
   const std::int64_t size_;
-  std::size_t sample_bytes_ = 0;
 };
 
 }  // namespace
@@ -77,8 +76,10 @@ Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_n
                                              samples.shape.empty() ? 0 : samples.shape[0],
                                              labels_name, labels.shape[0]));
   }
-  return std::unique_ptr<SourceSplit>(std::make_unique<ArraySplit>(samples_name, std::move(samples),
-                                                                   labels_name, std::move(labels)));
+  auto split = std::make_unique<ArraySplit>(samples_name, std::move(samples), labels_name,
+                                            std::move(labels));
+  if (auto begun = split->begin(); !begun) return std::move(begun).error().during(samples_name);
+  return std::unique_ptr<SourceSplit>(std::move(split));
 }
 
 }  // namespace dure

@@ -1,6 +1,7 @@
 #include "format/arrow_dataset.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -96,11 +97,13 @@ Result<Opened> openSaved(const std::string& directory, const DatasetOptions& opt
   const json& list = (*state)["_data_files"];
   if (!list.is_array()) return wrong("_data_files is not a list");
   std::vector<std::string> paths;
+  std::set<std::string> names;
   for (const json& entry : list) {
     const std::string name = textAt(entry, "filename");
     if (name.empty() || name.find('/') != std::string::npos || name == "..") {
       return wrong("a file in _data_files is not in this directory");
     }
+    if (!names.insert(name).second) return wrong("_data_files lists " + name + " twice");
     paths.push_back(fmt::format("{}/{}", directory, name));
   }
   return openFiles(directory, directory, paths, options);

@@ -1,5 +1,7 @@
 #include "format/arrow_file.h"
 
+#include <iterator>
+#include <map>
 #include <optional>
 
 #include <fmt/core.h>
@@ -49,6 +51,22 @@ Result<std::optional<Message>> nextMessage(const FileBytes& file, Cursor& cursor
   message.body = *body;
   return std::optional<Message>(message);
 }
+
+// Where messages lie. Those of a file format are found by offsets, and could be found twice.
+class Taken {
+ public:
+  // False if bytes of it are taken already.
+  bool add(std::size_t begin, std::size_t end) {
+    const auto after = ranges_.lower_bound(begin);
+    if (after != ranges_.end() && after->first < end) return false;
+    if (after != ranges_.begin() && std::prev(after)->second > begin) return false;
+    ranges_.emplace(begin, end);
+    return true;
+  }
+
+ private:
+  std::map<std::size_t, std::size_t> ranges_;  // from where to where
+};
 
 // Adds what the message says. The reason for refusing it has no place yet.
 Status addMessage(const Message& message, bool& has_schema, ArrowFile& arrow) {
@@ -115,12 +133,16 @@ Status readFooter(ArrowFile& arrow) {
   arrow.schema = *std::move(schema);
   constexpr std::size_t kBlock = 24;
   const FlatVector blocks = footer.root().vector(3, kBlock);
+  Taken taken;
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     Cursor cursor(file, blocks.number<std::uint64_t>(i));
     const auto message = nextMessage(file, cursor);
     if (!message) return message.error();
-    bool has_schema = true;
     if (!*message) return damaged(file, cursor.offset(), "there is no message here");
+    if (!taken.add((*message)->offset, cursor.offset())) {
+      return damaged(file, (*message)->offset, "the footer names the same data twice");
+    }
+    bool has_schema = true;
     if (auto added = addMessage(**message, has_schema, arrow); !added) {
       return damaged(file, (*message)->offset, added.error().message());
     }

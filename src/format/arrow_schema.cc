@@ -32,6 +32,7 @@ enum TypeNumber : std::uint8_t {
 constexpr int kMaxDepth = 16;
 // A hostile schema can say the same field again and again without being large.
 constexpr int kMaxFields = 10'000;
+constexpr std::size_t kMaxNames = 4u << 20u;  // bytes, of all fields
 
 std::optional<DType> integerType(std::int32_t bits, bool is_signed) {
   switch (bits) {
@@ -61,7 +62,9 @@ class SchemaReader {
     const auto refuse = [&](const std::string& what) {
       return Error(Code::kInvalid, fmt::format("column '{}' {}", field.name, what));
     };
+    names_ += field.name.size();
     if (depth > kMaxDepth || ++fields_ > kMaxFields) return refuse("is nested too deep");
+    if (names_ > kMaxNames) return Error(Code::kInvalid, "the columns' names are too long");
     if (table.table(4)) return refuse("is dictionary-encoded, which is not read");
     const auto number = table.number<std::uint8_t>(2, 0);
     if (!setType(number, table.table(3), field)) {
@@ -139,6 +142,7 @@ class SchemaReader {
   }
 
   int fields_ = 0;
+  std::size_t names_ = 0;
 };
 
 }  // namespace

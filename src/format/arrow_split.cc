@@ -6,9 +6,13 @@
 
 #include "base/text.h"
 #include "format/arrow_cells.h"
+#include "format/inflate.h"
 
 namespace dure {
 namespace {
+
+// What the images of a data set may unpack to, however small its files are.
+constexpr std::size_t kMostUnpacked = std::size_t{64} << 20u;
 
 // The wanted column, or the first of the usual ones that is there.
 Result<std::size_t> findColumn(const ArrowSchema& schema, const std::string& wanted,
@@ -60,10 +64,9 @@ class ArrowSplit : public SourceSplit {
     auto type = cellType(sample_field_, chunks_[0].samples, 0);
     if (!type) return inColumn(std::move(type).error(), 0, sample_field_);
     type_ = *std::move(type);
-    sample_shape_ = type_.shape;
-    sample_type_ = type_.dtype;
-    sample_bytes_ = checkedBytes(type_.dtype, type_.shape).value_or(0);
-    return {};
+    if (auto set = setSamples(type_.dtype, type_.shape); !set)
+      return inColumn(std::move(set).error(), 0, sample_field_);
+    return checkRatio();
   }
 
   std::int64_t size() const override { return size_; }
@@ -82,7 +85,7 @@ class ArrowSplit : public SourceSplit {
       const Chunk& chunk = chunkOf(row);
       auto read = readCell(sample_field_, chunk.samples, row - chunk.first_row, type_, out);
       if (!read) return inColumn(std::move(read).error(), row, sample_field_);
-      out += sample_bytes_;
+      out += sampleBytes();
     }
     return {};
   }
@@ -99,6 +102,20 @@ class ArrowSplit : public SourceSplit {
   }
 
  private:
+  // Only the first row was looked at, and an image says of itself how large it is: whatever the
+  // rows turn out to be, there is room for them.
+  Status checkRatio() const {
+    std::size_t bytes = 0;
+    for (const FileBytes& file : files_) bytes += file.size();
+    const std::size_t most = std::max(kMostUnpacked, bytes * kBestDeflateRatio);
+    if (sampleBytes() <= most / static_cast<std::size_t>(size_)) return {};
+    return Error(
+        Code::kInvalid,
+        fmt::format("{}: {} rows of {} bytes, as the first one has, are more than {} bytes "
+                    "of Arrow can hold",
+                    name_, size_, sampleBytes(), bytes));
+  }
+
   Error inColumn(Error error, std::int64_t row, const ArrowField& field) const {
     return std::move(error).during(fmt::format("{}: '{}'", whereIs(row), field.name));
   }
@@ -117,7 +134,6 @@ class ArrowSplit : public SourceSplit {
   std::vector<Chunk> chunks_;
   std::int64_t size_ = 0;
   CellType type_;
-  std::size_t sample_bytes_ = 0;
 };
 
 }  // namespace

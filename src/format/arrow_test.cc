@@ -1,8 +1,10 @@
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include "format/arrow_dataset.h"
 #include "format/arrow_file.h"
 #include "format/arrow_split.h"
+#include "format/batch_rows.h"
 #include "format/test_files.h"
 
 namespace dure {
@@ -36,13 +38,8 @@ void readAll(const std::string& content) {
   files.push_back(*std::move(file));
   const auto split = makeArrowSplit("damaged", std::move(files), {});
   if (!split) return;
-  const auto bytes = checkedBytes((*split)->sampleType(), (*split)->sampleShape());
-  ASSERT_TRUE(bytes);
-  std::vector<std::byte> sample(*bytes);
-  double label = 0;
   for (std::int64_t row = 0; row < std::min<std::int64_t>((*split)->size(), 100); ++row) {
-    static_cast<void>((*split)->readSamples({&row, 1}, sample.data()));
-    static_cast<void>((*split)->readLabels({&row, 1}, &label));
+    static_cast<void>(readRows(**split, {&row, 1}));
   }
 }
 
@@ -175,6 +172,51 @@ TEST_F(ArrowFiles, DirectoriesThatLackSomethingAreRefused) {
   ASSERT_TRUE(removeTree(path("state.json")));
   write("dataset_dict.json", R"({"splits": ["train"]})");
   EXPECT_EQ(openArrow({.path = directory()}).error().code(), Code::kNotFound);
+}
+
+TEST_F(ArrowFiles, ShapesThatCannotBeTrueAreRefused) {
+  // Their product is 2^64 + 230: a buffer of 230 bytes would be written far beyond its end.
+  EXPECT_THAT(why("claiming.arrow"),
+              HasSubstr("1 samples of shape (2, 3, 19, 41, 97, 7103, 69341, 82609) are too many"));
+  // 400^5 bytes can be counted, and a few kilobytes cannot hold them.
+  EXPECT_THAT(why("claiming_much.arrow"), HasSubstr("1 rows of 10240000000000 bytes"));
+}
+
+TEST_F(ArrowFiles, OneBatchIsNotManyRows) {
+  ASSERT_EQ(why("once.arrow"), "");
+  EXPECT_EQ(openGolden("once.arrow")->train->size(), 10);
+  EXPECT_THAT(why("repeating.arrow"), HasSubstr("the footer names the same data twice"));
+  const std::string file = "data-00000-of-00002.arrow";
+  write(file, golden("arrow/saved/train/" + file));
+  write("state.json",
+        fmt::format(R"({{"_data_files": [{{"filename": "{0}"}}, {{"filename": "{0}"}}]}})", file));
+  EXPECT_THAT(openArrow({.path = directory()}).error().message(), HasSubstr("twice"));
+}
+
+// The file with an image of that size in its first row's head, whose pixels are not there.
+std::string withImageSize(std::string content, char high, char low) {
+  for (std::size_t at = content.find("IHDR"); at != std::string::npos;
+       at = content.find("IHDR", at + 1)) {
+    for (const std::size_t size : {at + 4, at + 8}) {
+      content[size + 2] = high;
+      content[size + 3] = low;
+    }
+  }
+  return content;
+}
+
+TEST_F(ArrowFiles, ImagesAreNoLargerThanTheFileCanBe) {
+  const auto open = [&](char high, char low) {
+    return openArrow(
+        {.path = write("a.arrow", withImageSize(golden("arrow/large.arrow"), high, low))});
+  };
+  // 2 images of 512 by 512 are within what any data set may have; of 6,400 by 6,400 they are not,
+  // though the bytes of one could be all of one colour.
+  EXPECT_TRUE(open(2, 0));
+  const auto larger = open(25, 0);
+  ASSERT_FALSE(larger);
+  EXPECT_THAT(larger.error().message(), testing::AnyOf(HasSubstr("cannot hold an image"),
+                                                       HasSubstr("2 rows of 40960000 bytes")));
 }
 
 TEST_F(ArrowFiles, CutFilesAreRefused) {

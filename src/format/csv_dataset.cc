@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
+#include <iterator>
 #include <set>
 
 #include <fmt/core.h>
@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "format/csv_split.h"
 #include "format/csv_table.h"
+#include "format/inflate.h"
 
 namespace dure {
 namespace {
@@ -69,90 +70,101 @@ Result<CsvColumns> chooseColumns(const CsvTable& table, const DatasetOptions& op
   return columns;
 }
 
-// Calls `take` with the label of each row, until it says false.
-Status eachLabel(const CsvTable& table, std::size_t label,
-                 const std::function<Result<bool>(std::int64_t row, const CsvField&)>& take) {
-  bool more = true;
-  for (std::int64_t row = 0; row < table.rows() && more; ++row) {
-    auto read = table.readRow(row, [&](std::size_t column, const CsvField& field) -> Status {
-      if (column != label) return {};
-      auto taken = take(row, field);
-      if (!taken) return std::move(taken).error();
-      more = *taken;
-      return {};
-    });
-    if (!read) return read;
-  }
-  return {};
-}
-
-// The classes, sorted, if one label is not a number; else none.
+// The names of the classes, sorted.
 Result<std::vector<std::string>> findClasses(const CsvTable& table, std::size_t label) {
-  bool numbers = true;
-  auto looked = eachLabel(table, label, [&](std::int64_t, const CsvField& field) -> Result<bool> {
-    numbers = field.number().has_value();
-    return numbers;
-  });
-  if (!looked) return std::move(looked).error();
   std::set<std::string> names;
-  if (numbers) return std::vector<std::string>();
-  auto collected =
-      eachLabel(table, label, [&](std::int64_t row, const CsvField& field) -> Result<bool> {
-        names.insert(field.text());
-        if (names.size() <= kMaxClasses) return true;
-        return table.wrong(row, label,
-                           fmt::format("more than {} different texts are no classes", kMaxClasses));
-      });
-  if (!collected) return std::move(collected).error();
+  for (std::int64_t row = 0; row < table.rows(); ++row) {
+    auto read = table.readRow(row, [&](std::size_t column, const CsvField& field) -> Status {
+      if (column == label) names.insert(field.text());
+      if (names.size() <= kMaxClasses) return {};
+      return table.wrong(row, label,
+                         fmt::format("more than {} different texts are no classes", kMaxClasses));
+    });
+    if (!read) return std::move(read).error();
+  }
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-// The file of a split in a directory: NAME.csv, or NAME itself.
+// A table with what is known of it.
+struct Checked {
+  CsvTable table;
+  CsvColumns columns;
+  CsvContent content;
+};
+
+Result<Checked> checkTable(const FileBytes& file, const DatasetOptions& options) {
+  auto table = CsvTable::open(file);
+  if (!table) return std::move(table).error();
+  auto columns = chooseColumns(*table, options);
+  if (!columns) return std::move(columns).error();
+  const auto content = checkCells(*table, *columns);
+  if (!content) return content.error();
+  return Checked{*std::move(table), *std::move(columns), *content};
+}
+
+constexpr const char* kEndings[] = {".csv", ".csv.gz", ".tsv", ".tsv.gz"};
+
+// The file of a split in a directory: NAME.csv and the like, or NAME itself.
 std::string findFile(const std::string& directory, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    for (const char* ending : {".csv", ""}) {
-      std::string path = fmt::format("{}/{}{}", directory, name, ending);
-      if (path.ends_with(".csv") && fileExists(path)) return path;
+    const std::string path = fmt::format("{}/{}", directory, name);
+    for (const char* ending : kEndings) {
+      if (fileExists(path + ending)) return path + ending;
     }
+    if (isCsvName(path) && fileExists(path)) return path;
   }
   return "";
 }
 
+Result<FileBytes> openFile(const std::string& path) {
+  auto file = mapFile(path);
+  if (!file || !isGzip(*file)) return file;
+  return inflateGzip(*file);
+}
+
 }  // namespace
+
+bool isCsvName(const std::string& path) {
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](const char* ending) { return path.ends_with(ending); });
+}
 
 bool looksLikeCsv(const std::string& directory) {
   const auto files = listDirectory(directory);
-  return std::any_of(files.begin(), files.end(),
-                     [](const std::string& file) { return file.ends_with(".csv"); });
+  return std::any_of(files.begin(), files.end(), isCsvName);
 }
 
 Result<Source> openCsvFiles(const FileBytes& train, const FileBytes* test,
                             const DatasetOptions& options) {
-  auto table = CsvTable::open(train);
-  if (!table) return std::move(table).error();
-  auto columns = chooseColumns(*table, options);
-  if (!columns) return std::move(columns).error();
-  auto names = findClasses(*table, columns->label);
-  if (!names) return std::move(names).error();
-  CsvClasses classes;
-  for (const std::string& name : *names) classes.emplace(name, classes.size());
+  auto learned = checkTable(train, options);
+  if (!learned) return std::move(learned).error();
   Source source;
-  if (test != nullptr) {
-    auto test_table = CsvTable::open(*test);
-    if (!test_table) return std::move(test_table).error();
-    auto test_columns = chooseColumns(*test_table, options);
-    if (!test_columns) return std::move(test_columns).error();
-    const bool titled = !table->header().empty() && !test_table->header().empty();
-    if (titled && table->header() != test_table->header()) {
-      return Error(
-          Code::kInvalid,
-          fmt::format("{}: the columns are not those of {}: {} instead of {}", test->name,
-                      train.name, join(test_table->header(), ", "), join(table->header(), ", ")));
-    }
-    source.test = makeCsvSplit(*std::move(test_table), *std::move(test_columns), classes);
+  if (!learned->content.number_labels) {
+    auto names = findClasses(learned->table, learned->columns.label);
+    if (!names) return std::move(names).error();
+    source.class_names = *std::move(names);
   }
-  source.train = makeCsvSplit(*std::move(table), *std::move(columns), classes);
-  source.class_names = *std::move(names);
+  CsvClasses classes;
+  for (const std::string& name : source.class_names) classes.emplace(name, classes.size());
+  if (test != nullptr) {
+    auto tested = checkTable(*test, options);
+    if (!tested) return std::move(tested).error();
+    const auto& header = learned->table.header();
+    const auto& test_header = tested->table.header();
+    if (!header.empty() && !test_header.empty() && header != test_header) {
+      return Error(Code::kInvalid,
+                   fmt::format("{}: the columns are not those of {}: {} instead of {}", test->name,
+                               train.name, join(test_header, ", "), join(header, ", ")));
+    }
+    auto made = makeCsvSplit(std::move(tested->table), std::move(tested->columns), tested->content,
+                             classes);
+    if (!made) return std::move(made).error();
+    source.test = *std::move(made);
+  }
+  auto made = makeCsvSplit(std::move(learned->table), std::move(learned->columns), learned->content,
+                           classes);
+  if (!made) return std::move(made).error();
+  source.train = *std::move(made);
   return source;
 }
 
@@ -167,10 +179,10 @@ Result<Source> openCsv(const DatasetOptions& options) {
                    fmt::format("{}: there is no {}.csv", options.path, trainNames(options)[0]));
     }
   }
-  const auto train = mapFile(train_path);
+  const auto train = openFile(train_path);
   if (!train) return train.error();
   if (test_path.empty()) return openCsvFiles(*train, nullptr, options);
-  const auto test = mapFile(test_path);
+  const auto test = openFile(test_path);
   if (!test) return test.error();
   return openCsvFiles(*train, &*test, options);
 }

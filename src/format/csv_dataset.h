@@ -8,6 +8,9 @@
 
 namespace dure {
 
+// .csv or .tsv, packed as .gz or not.
+bool isCsvName(const std::string& path);
+
 // train.csv and test.csv in a directory, or one file.
 bool looksLikeCsv(const std::string& directory);
 Result<Source> openCsv(const DatasetOptions& options);

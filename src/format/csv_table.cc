@@ -19,7 +19,8 @@ std::int64_t lineAt(std::string_view text, std::size_t offset) {
 // Reads the fields of one row, one by one.
 class RowScanner {
  public:
-  RowScanner(std::string_view text, std::size_t at) : text_(text), at_(at) {}
+  RowScanner(std::string_view text, std::size_t at, char separator)
+      : text_(text), at_(at), separator_(separator) {}
 
   bool more() const { return more_; }
   // Behind the row's end, once there are no more.
@@ -31,12 +32,13 @@ class RowScanner {
     if (at_ < text_.size() && text_[at_] == '"') {
       if (!quoted(field)) return std::nullopt;
     } else {
-      const std::size_t end = std::min(text_.find_first_of(",\n", at_), text_.size());
+      const char ends[] = {separator_, '\n'};
+      const std::size_t end = std::min(text_.find_first_of(ends, at_, sizeof ends), text_.size());
       field.raw = text_.substr(at_, end - at_);
       at_ = end;
       if (atLineEnd() && field.raw.ends_with('\r')) field.raw.remove_suffix(1);
     }
-    more_ = at_ < text_.size() && text_[at_] == ',';
+    more_ = at_ < text_.size() && text_[at_] == separator_;
     if (at_ < text_.size()) ++at_;
     return field;
   }
@@ -61,7 +63,7 @@ class RowScanner {
     }
     field.raw = text_.substr(begin, at_ - 1 - begin);
     if (text_.substr(at_).starts_with("\r\n")) ++at_;
-    if (!atLineEnd() && text_[at_] != ',') {
+    if (!atLineEnd() && text_[at_] != separator_) {
       fault_ = "there is more behind a closing quote";
       return false;
     }
@@ -70,6 +72,7 @@ class RowScanner {
 
   std::string_view text_;
   std::size_t at_;
+  const char separator_;
   bool more_ = true;
   const char* fault_ = "";
 };
@@ -110,6 +113,24 @@ Result<CsvTable> CsvTable::open(FileBytes file) {
   return table;
 }
 
+void CsvTable::findSeparator(std::size_t at) {
+  const std::string_view text = file_.text();
+  constexpr std::string_view kKnown = ",;\t";
+  std::size_t found[kKnown.size()] = {};
+  bool quoted = false;
+  for (; at < text.size() && (quoted || text[at] != '\n'); ++at) {
+    if (text[at] == '"') quoted = !quoted;
+    const std::size_t kind = quoted ? std::string_view::npos : kKnown.find(text[at]);
+    if (kind != std::string_view::npos) ++found[kind];
+  }
+  // Of equally many the last: commas may also stand in numbers and titles.
+  for (std::size_t i = 0, most = 1; i < kKnown.size(); ++i) {
+    if (found[i] < most) continue;
+    most = found[i];
+    separator_ = kKnown[i];
+  }
+}
+
 Status CsvTable::findRows() {
   const std::string_view text = file_.text();
   std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
@@ -120,13 +141,14 @@ Status CsvTable::findRows() {
       at = end + 1;
       continue;
     }
+    if (starts_.empty()) findSeparator(at);
     starts_.push_back(at);
     // Only a row with quotes can be longer than a line.
     if (line.find('"') == std::string_view::npos) {
       at = end + 1;
       continue;
     }
-    RowScanner scanner(text, at);
+    RowScanner scanner(text, at, separator_);
     while (scanner.more()) {
       if (!scanner.next()) {
         return Error(Code::kInvalid,
@@ -139,7 +161,7 @@ Status CsvTable::findRows() {
 }
 
 Status CsvTable::takeHeader() {
-  RowScanner scanner(file_.text(), starts_[0]);
+  RowScanner scanner(file_.text(), starts_[0], separator_);
   bool numbers = true;
   std::vector<std::string> first;
   while (scanner.more()) {
@@ -156,7 +178,7 @@ Status CsvTable::takeHeader() {
 }
 
 Status CsvTable::readRow(std::int64_t row, const Take& take) const {
-  RowScanner scanner(file_.text(), starts_[static_cast<std::size_t>(row)]);
+  RowScanner scanner(file_.text(), starts_[static_cast<std::size_t>(row)], separator_);
   std::size_t column = 0;
   for (; scanner.more(); ++column) {
     const auto field = scanner.next();

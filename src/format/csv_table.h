@@ -20,10 +20,13 @@ struct CsvField {
   std::string text() const;
   // None if it is anything but one number, spaces around it aside.
   std::optional<double> number() const;
+  // A number with a point or an exponent: 68.0, 1e3.
+  bool decimal() const { return raw.find_first_of(".eE") != std::string_view::npos; }
 };
 
 // Lines of fields with commas between them, as RFC 4180 has them: fields may stand in quotes, and
-// then hold commas, line ends and doubled quotes. Empty lines are skipped. Where the rows begin is
+// then hold commas, line ends and doubled quotes. Semicolons or tabs may take the place of commas:
+// what the first line has most of separates. Empty lines are skipped. Where the rows begin is
 // kept, 8 bytes each; everything else stays in the file and is read when it is asked for. Constant
 // after opening.
 class CsvTable {
@@ -47,6 +50,7 @@ class CsvTable {
 
  private:
   explicit CsvTable(FileBytes file) : file_(std::move(file)) {}
+  void findSeparator(std::size_t at);
   Status findRows();
   Status takeHeader();
 
@@ -54,6 +58,7 @@ class CsvTable {
   std::vector<std::uint64_t> starts_;
   std::vector<std::string> header_;
   std::size_t columns_ = 0;
+  char separator_ = ',';
 };
 
 }  // namespace dure

@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <zlib.h>
 
 #include "format/csv_dataset.h"
 #include "format/csv_table.h"
@@ -85,12 +86,46 @@ TEST_F(CsvFiles, ClassesOfTheTestMustBeKnown) {
   EXPECT_THAT(openCsvFiles(train, &columns, {}).error().message(), HasSubstr("not those of"));
 }
 
-TEST_F(CsvFiles, NumbersBeyondAFloatAreInfiniteOrZero) {
-  const auto source = openText("1e300,0\n-1e999,0\n1e-999,0\n");
-  const Everything all = readEverything(*source->train);
-  EXPECT_EQ(all.error, "");
-  EXPECT_THAT(all.samples, ElementsAre(std::numeric_limits<double>::infinity(),
-                                       -std::numeric_limits<double>::infinity(), 0));
+// Why the text cannot be opened.
+std::string whyOpening(const std::string& text, const DatasetOptions& options = {}) {
+  const auto source = openText(text, options);
+  return source ? "opened" : source.error().message();
+}
+
+TEST_F(CsvFiles, CellsThatCannotBeLearnedAreFoundWhenTheFileIsOpened) {
+  const std::string many = [] {
+    std::string rows = "a,b,y\n";
+    for (int i = 0; i < 9'998; ++i) rows += "1,2,0\n";
+    return rows;
+  }();
+  EXPECT_EQ(whyOpening(many), "opened");
+  EXPECT_EQ(whyOpening(many + "1,old,0\n"), "a.csv:10000: column 2 ('b'): 'old' is not a number");
+  EXPECT_EQ(whyOpening(many + "nan,1,0\n"),
+            "a.csv:10000: column 1 ('a'): 'nan' is not a finite number");
+  EXPECT_EQ(whyOpening(many + "1,-inf,0\n"),
+            "a.csv:10000: column 2 ('b'): '-inf' is not a finite number");
+  EXPECT_EQ(whyOpening(many + "1e300,1,0\n"),
+            "a.csv:10000: column 1 ('a'): '1e300' is beyond what float32 holds");
+  EXPECT_EQ(whyOpening(many + "1,2\n"), "a.csv:10000: there are 2 columns but the first row has 3");
+  EXPECT_EQ(whyOpening(many + "1,2,\n"), "a.csv:10000: column 3 ('y'): the label is missing");
+  // Columns that are no samples may hold anything, and what is too small for a double is zero.
+  EXPECT_EQ(whyOpening("name,a,y\nx,1,0\n", {.samples = "a"}), "opened");
+  EXPECT_THAT(readEverything(*openText("1e-999,0\n2,1\n")->train).samples, ElementsAre(0, 2));
+  const FileBytes train = asFile("a,y\n1,0\n", "train.csv");
+  const FileBytes test = asFile("a,y\n1,0\nx,1\n", "test.csv");
+  EXPECT_EQ(openCsvFiles(train, &test, {}).error().message(),
+            "test.csv:3: column 1 ('a'): 'x' is not a number");
+}
+
+TEST_F(CsvFiles, SemicolonsOrTabsMaySeparate) {
+  for (const char* text : {"a;b;y\n1;2;0\n3;4;1\n", "a\tb\ty\n1\t2\t0\n3\t4\t1\n", "1;2;0\n3;4;1\n",
+                           "\"a, c\";\"b\";y\r\n1;2;0\r\n3;4;1\r\n"}) {
+    const auto source = openText(text);
+    ASSERT_TRUE(source) << text << source.error().message();
+    EXPECT_THAT(readEverything(*source->train).samples, ElementsAre(1, 2, 3, 4)) << text;
+    EXPECT_THAT(readEverything(*source->train).labels, ElementsAre(0, 1)) << text;
+  }
+  EXPECT_EQ(whyOpening("a;y\n1,5;0\n"), "a.csv:2: column 1 ('a'): '1,5' is not a number");
 }
 
 TEST_F(CsvFiles, CutOrFlippedDoesNoHarm) {
@@ -107,6 +142,38 @@ TEST_F(CsvFiles, DirectoriesNeedATrainingFile) {
   EXPECT_TRUE(openCsv({.path = directory(), .train = "other"}));
   EXPECT_TRUE(openCsv({.path = directory(), .train = "other.csv"}));
   EXPECT_TRUE(openCsv({.path = path("other.csv")}));
+}
+
+// As gzip writes it, of one member or several.
+std::string packed(const std::string& text) {
+  std::string out(compressBound(text.size()) + 64, '\0');
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST_F(CsvFiles, MayBePacked) {
+  std::string rows;
+  for (int i = 0; i < 50'000; ++i) rows += "1,2,0\n";
+  write("train.csv.gz", packed("a,b,y\n") + packed(rows));
+  write("test.csv.gz", packed("a,b,y\n3,4,1\n"));
+  const auto source = openCsv({.path = directory()});
+  ASSERT_TRUE(source) << source.error().message();
+  EXPECT_EQ(source->train->size(), 50'000);
+  EXPECT_THAT(readEverything(*source->test).samples, ElementsAre(3, 4));
+  EXPECT_TRUE(looksLikeCsv(directory()));
+  EXPECT_TRUE(openDataset({.path = path("train.csv.gz")}));
+  const std::string whole = packed(rows);
+  write("cut.csv.gz", whole.substr(0, whole.size() / 2));
+  EXPECT_THAT(openCsv({.path = path("cut.csv.gz")}).error().message(),
+              HasSubstr("compressed data ends too early"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ Result<std::string> formatOfFile(const std::string& path) {
   const auto file = mapFile(path);
   if (!file) return file.error();
   const std::string_view text = file->text();
-  if (path.ends_with(".csv")) return std::string("csv");
+  if (isCsvName(path)) return std::string("csv");
   if (text.starts_with("PK")) return std::string("npz");
   if (text.starts_with("\x93NUMPY")) return std::string("npy");
   if (text.starts_with("ARROW1") || text.starts_with("\xff\xff\xff\xff")) {
@@ -63,7 +63,8 @@ Result<Source> openSource(const std::string& format, const DatasetOptions& optio
 struct LabelRange {
   double most = -1;
   std::int64_t most_row = 0;
-  bool classes = true;  // whole numbers, none negative
+  bool classes = true;     // whole numbers, none negative
+  std::vector<bool> seen;  // which classes there are
 };
 
 // Why a label that is no class cannot be one; empty if it may be a number to predict.
@@ -98,6 +99,11 @@ Result<LabelRange> scanLabels(const SourceSplit& split, std::int64_t wanted) {
       const std::string problem = fits ? "" : classProblem(label, split.integerLabels(), wanted);
       if (!problem.empty()) return wrong(problem);
       range.classes = range.classes && fits;
+      if (fits) {
+        const auto number = static_cast<std::size_t>(label);
+        if (number >= range.seen.size()) range.seen.resize(number + 1);
+        range.seen[number] = true;
+      }
       if (label > range.most) {
         range.most = label;
         range.most_row = rows[i];
@@ -118,6 +124,29 @@ Status checkShapes(const SourceSplit& train, const SourceSplit& test) {
                   fmt::join(test.sampleShape(), ", "), dtypeName(test.sampleType())));
 }
 
+// Whole numbers may be quantities, or somebody's numbers of things: then the highest says nothing
+// of how many classes there are. Up to kFewClasses are believed.
+Status checkPlausible(const SourceSplit& train, const LabelRange& range) {
+  constexpr std::int64_t kFewClasses = 20;
+  constexpr std::int64_t kMostlyEmpty = 10;
+  const auto classes = static_cast<std::int64_t>(range.seen.size());
+  if (classes <= kFewClasses) return {};
+  const auto used = std::count(range.seen.begin(), range.seen.end(), true);
+  if (classes > train.size() / 2) {
+    return Error(Code::kInvalid,
+                 fmt::format("{}: labels up to {} make {} classes, for {} samples; say "
+                             "train.data.classes: 0 if they are numbers to predict, or "
+                             "train.data.classes: {} if they are classes",
+                             train.name(), classes - 1, classes, train.size(), classes));
+  }
+  if (used * kMostlyEmpty >= classes) return {};
+  return Error(Code::kInvalid,
+               fmt::format("{}: labels up to {} make {} classes, of which only {} have samples; "
+                           "number them from 0 on, or say train.data.classes: {}, or "
+                           "train.data.classes: 0 if they are numbers to predict",
+                           train.name(), classes - 1, classes, used, classes));
+}
+
 // Classes or targets, and how many classes: as asked for, from the names, or else from the training
 // labels.
 Status countClasses(Source& source, std::int64_t wanted, Dataset& dataset) {
@@ -134,10 +163,15 @@ Status countClasses(Source& source, std::int64_t wanted, Dataset& dataset) {
     if (!scanned) return scanned.error();
     test = *scanned;
   }
-  const bool classes = wanted != 0 && train->classes && test.classes;
+  const bool decimals =
+      source.train->decimalLabels() || (source.test != nullptr && source.test->decimalLabels());
+  const bool classes = wanted > 0 || (wanted < 0 && train->classes && test.classes && !decimals);
   source.train->setLabelsAreClasses(classes);
   if (source.test) source.test->setLabelsAreClasses(classes);
   if (!classes) return {};
+  if (wanted < 0 && source.class_names.empty()) {
+    if (auto plausible = checkPlausible(*source.train, *train); !plausible) return plausible;
+  }
   dataset.classes = wanted > 0 ? wanted
                     : source.class_names.empty()
                         ? static_cast<std::int64_t>(train->most) + 1
@@ -167,33 +201,54 @@ Result<Dataset> open(const DatasetOptions& options) {
   }
   auto source = openSource(format, options);
   if (!source) return std::move(source).error();
-  if (!source->test && !options.test.empty()) {
+  return makeDataset(*std::move(source), format, options);
+}
+
+}  // namespace
+
+Result<Dataset> makeDataset(Source source, const std::string& format,
+                            const DatasetOptions& options) {
+  if (!source.test && !options.test.empty()) {
     return Error(Code::kNotFound,
                  fmt::format("{}: there is no split '{}'", options.path, options.test));
   }
-  if (source->train->size() == 0) {
-    return Error(Code::kInvalid, source->train->name() + ": there are no rows to learn from");
+  if (source.train->size() == 0) {
+    return Error(Code::kInvalid, source.train->name() + ": there are no rows to learn from");
   }
-  if (source->test && source->test->size() == 0) {
+  if (source.test && source.test->size() == 0) {
     return Error(Code::kInvalid,
-                 source->test->name() +
+                 source.test->name() +
                      ": there are no rows to evaluate on; remove it, or name another in data.test");
   }
-  if (source->test) {
-    if (auto same = checkShapes(*source->train, *source->test); !same) {
+  if (source.test) {
+    if (auto same = checkShapes(*source.train, *source.test); !same) {
       return std::move(same).error();
     }
   }
   Dataset dataset{.format = format};
-  if (auto counted = countClasses(*source, options.classes, dataset); !counted)
+  if (auto counted = countClasses(source, options.classes, dataset); !counted)
     return std::move(counted).error();
-  dataset.train = std::move(source->train);
-  dataset.test = std::move(source->test);
-  dataset.class_names = std::move(source->class_names);
+  dataset.train = std::move(source.train);
+  dataset.test = std::move(source.test);
+  dataset.class_names = std::move(source.class_names);
   return dataset;
 }
 
-}  // namespace
+Status Split::setSamples(DType type, std::vector<std::int64_t> shape) {
+  std::vector<std::int64_t> all = shape;
+  all.insert(all.begin(), std::max<std::int64_t>(size(), 1));
+  const auto elements = checkedElements(shape);
+  const auto bytes = checkedBytes(type, shape);
+  if (!elements || !bytes || !checkedElements(all)) {
+    return Error(Code::kInvalid, fmt::format("{} samples of shape ({}) are too many numbers",
+                                             size(), fmt::join(shape, ", ")));
+  }
+  sample_shape_ = std::move(shape);
+  sample_type_ = type;
+  sample_elements_ = *elements;
+  sample_bytes_ = *bytes;
+  return {};
+}
 
 Result<Dataset> openDataset(const DatasetOptions& options) {
   try {

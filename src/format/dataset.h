@@ -21,6 +21,9 @@ class Split {
   // Of one sample: {28, 28}, {28, 28, 1}, {256}. All samples of a split have the same.
   const std::vector<std::int64_t>& sampleShape() const { return sample_shape_; }
   DType sampleType() const { return sample_type_; }
+  // How many numbers a sample has, and the bytes that they take.
+  std::int64_t sampleElements() const { return sample_elements_; }
+  std::size_t sampleBytes() const { return sample_bytes_; }
   // Where a sample lies, for messages: "train.npz: x_train: row 7".
   virtual std::string whereIs(std::int64_t row) const = 0;
   // Whole numbers are classes, others are targets of a regression.
@@ -34,9 +37,17 @@ class Split {
   virtual Status readLabels(std::span<const std::int64_t> rows, double* out) const = 0;
 
  protected:
+  // What all samples are, once, before any is read. Invalid if a split of size() such samples is
+  // more than can be counted.
+  Status setSamples(DType type, std::vector<std::int64_t> shape);
+
+  bool labels_are_classes_ = true;
+
+ private:
   std::vector<std::int64_t> sample_shape_;
   DType sample_type_ = DType::kU8;
-  bool labels_are_classes_ = true;
+  std::int64_t sample_elements_ = 0;
+  std::size_t sample_bytes_ = 0;
 };
 
 struct DatasetOptions {

@@ -21,6 +21,9 @@ class SourceSplit : public Split {
   std::string whereIs(std::int64_t row) const override;
   // The labels are of an integer type, or are names: they can only be classes.
   virtual bool integerLabels() const = 0;
+  // The labels are written with decimals: even whole ones are numbers to predict, unless the job
+  // says how many classes there are.
+  virtual bool decimalLabels() const { return false; }
 
   void setLabelsAreClasses(bool classes) { labels_are_classes_ = classes; }
 
@@ -35,6 +38,11 @@ struct Source {
   std::unique_ptr<SourceSplit> test;  // may be absent
   std::vector<std::string> class_names;
 };
+
+// A data set of what a reader found: its splits fit each other, and its classes are counted.
+// Invalid if they do not.
+Result<Dataset> makeDataset(Source source, const std::string& format,
+                            const DatasetOptions& options);
 
 // The names a split may have: the wanted one, or else the usual ones.
 std::vector<std::string> trainNames(const DatasetOptions& options);

@@ -1,5 +1,6 @@
 #include "format/dataset.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -110,6 +111,47 @@ TEST_F(Datasets, CountClassesAsTheyAreTold) {
   EXPECT_THAT(open("1,0.5\n", 2).error().message(),
               HasSubstr("label 0.5 is no class, since it is not whole; data.classes: 0"));
   EXPECT_THAT(open("1,yes\n2,no\n", 0).error().message(), HasSubstr("names of classes"));
+}
+
+// Rows with these labels, `times` each.
+std::string labelled(int first, int last, int step, int times, const char* decimals = "") {
+  std::string text;
+  for (int i = 0; i < times; ++i) {
+    for (int label = first; label <= last; label += step)
+      text += fmt::format("1,{}{}\n", label, decimals);
+  }
+  return text;
+}
+
+TEST_F(Datasets, WithDecimalLabelsAreRegressionsUnlessTold) {
+  const auto open = [&](const std::string& train, std::int64_t classes) {
+    write("train.csv", train);
+    return openDataset({.path = directory(), .classes = classes});
+  };
+  EXPECT_EQ(open("1,68.0\n2,70\n", -1)->classes, 0);
+  EXPECT_EQ(open("1,1e0\n2,0\n", -1)->classes, 0);
+  EXPECT_EQ(open("1,0.0\n2,1.0\n", 2)->classes, 2);
+  EXPECT_EQ(openText("1,0\n2,1\n", "3,1.0\n")->classes, 0);
+  EXPECT_EQ(openText(labelled(0, 345, 1, 1, ".0"))->classes, 0);
+}
+
+TEST_F(Datasets, WithMoreClassesThanSamplesCanTellAreRefused) {
+  const std::string quantities = why(labelled(25, 345, 2, 1));
+  EXPECT_THAT(quantities, HasSubstr("train.csv: labels up to 345 make 346 classes, for 161 "
+                                    "samples; say train.data.classes: 0 if"));
+  EXPECT_THAT(quantities, HasSubstr("train.data.classes: 346 if they are classes"));
+  const std::string numbers = why(labelled(7, 907, 100, 200));
+  EXPECT_THAT(numbers,
+              HasSubstr("labels up to 907 make 908 classes, of which only 10 have samples"));
+  EXPECT_THAT(numbers, HasSubstr("train.data.classes: 908, or train.data.classes: 0"));
+  write("train.csv", labelled(7, 907, 100, 200));
+  EXPECT_EQ(openDataset({.path = directory(), .classes = 908})->classes, 908);
+  EXPECT_EQ(openDataset({.path = directory(), .classes = 0})->classes, 0);
+  // What people have: few samples of few classes, many classes of which some are missing.
+  EXPECT_EQ(openText("1,9\n")->classes, 10);
+  EXPECT_EQ(openText(labelled(0, 19, 1, 1))->classes, 20);
+  EXPECT_EQ(openText(labelled(0, 99, 1, 2))->classes, 100);
+  EXPECT_EQ(openText(labelled(0, 999, 5, 10))->classes, 996);
 }
 
 TEST_F(Datasets, WithIntegersBelowZeroMayBeRegressions) {

@@ -74,10 +74,6 @@ Result<FileBytes> unpack(const FileBytes& file) {
                     });
 }
 
-bool isGzip(const FileBytes& file) {
-  return file.size() >= 2 && file.bytes[0] == std::byte{0x1f} && file.bytes[1] == std::byte{0x8b};
-}
-
 // "train-images-idx3-ubyte", "train-images.idx3-ubyte", either with ".gz": NAME-WORD, idx,
 // anything.
 bool nameFits(const std::string& file, const std::string& split, const std::string& word) {

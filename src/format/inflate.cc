@@ -10,9 +10,6 @@
 namespace dure {
 namespace {
 
-// zlib's best: one byte cannot stand for more.
-constexpr std::size_t kBestRatio = 1032;
-
 class Inflater {
  public:
   Inflater(const FileBytes& packed, Packing packing)
@@ -86,7 +83,7 @@ Result<FileBytes> inflateAll(const FileBytes& packed, Packing packing, const std
   head->resize(*got);
   const auto total = total_size({.name = name, .bytes = *head, .owner = head});
   if (!total) return total.error();
-  if (*total / kBestRatio > packed.size()) {
+  if (*total / kBestDeflateRatio > packed.size()) {
     return damaged(packed, 0,
                    fmt::format("the header says {} bytes, more than {} compressed bytes can hold",
                                *total, packed.size()));
@@ -108,6 +105,23 @@ Result<FileBytes> inflateAll(const FileBytes& packed, Packing packing, const std
     return damaged(packed, inflater.used(), "there is more after the end of the compressed data");
   }
   return FileBytes{.name = name, .bytes = {memory.get(), *total}, .owner = memory};
+}
+
+bool isGzip(const FileBytes& file) { return file.text().starts_with("\x1f\x8b"); }
+
+Result<FileBytes> inflateGzip(const FileBytes& packed) {
+  const auto count = [&](const FileBytes&) -> Result<std::size_t> {
+    Inflater inflater(packed, Packing::kGzip);
+    std::vector<std::byte> piece(kInflateHead);
+    std::size_t total = 0;
+    while (true) {
+      const auto got = inflater.read(piece);
+      if (!got) return got.error();
+      total += *got;
+      if (*got < piece.size()) return total;
+    }
+  };
+  return inflateAll(packed, Packing::kGzip, packed.name, count);
 }
 
 }  // namespace dure

@@ -164,6 +164,11 @@ Status connect(Architecture& architecture) {
     layer.input = shape;
     auto output = outputOf(layer, shape);
     if (!output) return std::move(output).error();
+    if (!checkedElements(*output)) {
+      return Error(Code::kInvalid,
+                   fmt::format("the layer {} gives a sample of shape [{}], which is too large",
+                               layer.name, fmt::join(*output, ", ")));
+    }
     layer.output = shape = *output;
   }
   return {};

@@ -10,6 +10,9 @@ namespace {
 
 using nlohmann::json;
 
+// Larger than any image, and small enough to be multiplied.
+constexpr std::int64_t kMostWindow = 1 << 20;
+
 const std::vector<std::pair<LayerType, const char*>>& layerWords() {
   static const std::vector<std::pair<LayerType, const char*>> words{
       {LayerType::kConv2d, "Conv2D"},
@@ -323,8 +326,11 @@ class LayerReader {
     layer_.stride = pair("strides", pool ? layer_.kernel : std::vector<std::int64_t>{1, 1});
     if (layer_.kernel.size() != 2 || layer_.stride.size() != 2 ||
         *std::min_element(layer_.kernel.begin(), layer_.kernel.end()) < 1 ||
-        *std::min_element(layer_.stride.begin(), layer_.stride.end()) < 1) {
-      return refuse("a window and its strides must be two numbers above 0");
+        *std::min_element(layer_.stride.begin(), layer_.stride.end()) < 1 ||
+        *std::max_element(layer_.kernel.begin(), layer_.kernel.end()) > kMostWindow ||
+        *std::max_element(layer_.stride.begin(), layer_.stride.end()) > kMostWindow) {
+      return refuse(
+          fmt::format("a window and its strides must be two numbers from 1 to {}", kMostWindow));
     }
     if (average && layer_.same_padding) return refuse("padding must be valid");
     return {};

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -234,6 +235,11 @@ class LayerNetwork : public Network {
 }  // namespace
 
 Result<std::unique_ptr<Network>> makeLayerNetwork(Architecture architecture, std::uint64_t seed) {
+  for (const Parameters::Spec& spec : parametersOf(architecture)) {
+    if (checkedElements(spec.shape)) continue;
+    return Error(Code::kInvalid, fmt::format("the weights {} of shape [{}] are too large",
+                                             spec.name, fmt::join(spec.shape, ", ")));
+  }
   return std::unique_ptr<Network>(std::make_unique<LayerNetwork>(std::move(architecture), seed));
 }
 

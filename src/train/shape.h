@@ -1,15 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <numeric>
-#include <vector>
+#include <span>
+
+#include "format/array.h"
 
 namespace dure {
 
-// How many numbers there are in something of this shape.
-inline std::int64_t elementsOf(const std::vector<std::int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+// How many numbers there are in something of this shape, which was checked before.
+inline std::int64_t elementsOf(std::span<const std::int64_t> shape) {
+  return checkedElements(shape).value();
 }
 
 }  // namespace dure

@@ -7,6 +7,7 @@
 #include <torch/torch.h>
 
 #include "base/result.h"
+#include "format/batch_rows.h"
 #include "format/dataset.h"
 #include "spec/job.h"
 #include "train/architecture.h"
@@ -42,8 +43,7 @@ class TrainingData {
 
   Dataset dataset_;
   DataShape shape_;
-  float factor_ = 1;  // sample × factor + offset
-  float offset_ = 0;
+  Scaling scaling_;
 };
 
 }  // namespace dure

@@ -17,6 +17,9 @@ import numpy
 from PIL import Image
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import arrow_bytes  # noqa: E402
+
 OUT = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE.parent.parent / "src/format/testdata"
 
 
@@ -144,6 +147,17 @@ def make_keras():
     (OUT / "keras.json").write_text(json.dumps({**config, "keras_version": "2.11.0", "backend": "tensorflow"}))
 
 
+def make_hostile_arrow():
+    folder = OUT / "arrow"
+    folder.mkdir(exist_ok=True)
+    # The product of the sizes is 2^64 + 230.
+    (folder / "claiming.arrow").write_bytes(arrow_bytes.claiming([2, 3, 19, 41, 97, 7103, 69341, 82609]))
+    # Less than 2^63, and still more than any machine has.
+    (folder / "claiming_much.arrow").write_bytes(arrow_bytes.claiming([400] * 5))
+    (folder / "repeating.arrow").write_bytes(arrow_bytes.repeating(3))
+    (folder / "once.arrow").write_bytes(arrow_bytes.repeating(1))
+
+
 OUT.mkdir(exist_ok=True)
-for make in (make_numpy, make_idx, make_csv, make_png, make_safetensors, make_keras):
+for make in (make_numpy, make_idx, make_csv, make_png, make_safetensors, make_keras, make_hostile_arrow):
     make()

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include <vector>
+#include <utility>
 
+#include "batches.h"
 #include "format/csv_dataset.h"
 
 namespace {
@@ -17,16 +18,17 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
-void readAll(const dure::SourceSplit& split, std::size_t classes) {
-  std::vector<float> sample(static_cast<std::size_t>(split.sampleShape()[0]));
-  for (std::int64_t row = 0; row < split.size(); ++row) {
-    static_cast<void>(split.readSamples({&row, 1}, reinterpret_cast<std::byte*>(sample.data())));
-    double label = -1;
-    if (split.readLabels({&row, 1}, &label) && classes > 0) {
-      require(label >= 0 && label < static_cast<double>(classes), "a class has a name");
+void readAll(dure::Source source) {
+  const double classes = static_cast<double>(source.class_names.size());
+  for (const dure::SourceSplit* split : {source.train.get(), source.test.get()}) {
+    for (std::int64_t row = 0; split != nullptr && row < split->size(); ++row) {
+      double label = -1;
+      if (split->readLabels({&row, 1}, &label) && classes > 0)
+        require(label >= 0 && label < classes, "a class has a name");
+      require(!split->rowName(row).empty(), "a row has a name");
     }
-    require(!split.rowName(row).empty(), "a row has a name");
   }
+  dure::trainOn(std::move(source));
 }
 
 }  // namespace
@@ -38,12 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const dure::FileBytes test{
       .name = "test", .bytes = {bytes + size / 2, size - size / 2}, .owner = nullptr};
   const dure::FileBytes whole{.name = "whole", .bytes = {bytes, size}, .owner = nullptr};
-  if (const auto source = dure::openCsvFiles(train, &test, {}); source) {
-    readAll(*source->train, source->class_names.size());
-    readAll(*source->test, source->class_names.size());
-  }
-  if (const auto source = dure::openCsvFiles(whole, nullptr, {.labels = "1"}); source) {
-    readAll(*source->train, source->class_names.size());
-  }
+  if (auto source = dure::openCsvFiles(train, &test, {}); source) readAll(*std::move(source));
+  if (auto source = dure::openCsvFiles(whole, nullptr, {.labels = "1"}); source)
+    readAll(*std::move(source));
   return 0;
 }
