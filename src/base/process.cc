@@ -12,9 +12,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <map>
 
 #include <fmt/core.h>
 
@@ -77,30 +74,6 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   if (errno == ENOEXEC) execve(shell_argv[0], shell_argv, env);
   fail("exec");
   _exit(127);
-}
-
-// The children of every process, from /proc. Also works where the kernel lists no children.
-std::map<pid_t, std::vector<pid_t>> processTree() {
-  std::map<pid_t, std::vector<pid_t>> tree;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(it->path() / "stat");
-    std::string stat;
-    std::getline(file, stat);
-    // "pid (name) state parent …", where the name may hold anything.
-    const std::size_t after = stat.rfind(')');
-    char state = 0;
-    int parent = 0;
-    if (after == std::string::npos ||
-        std::sscanf(stat.c_str() + after + 1, " %c %d", &state, &parent) != 2) {
-      continue;
-    }
-    tree[parent].push_back(std::atoi(name.c_str()));
-  }
-  return tree;
 }
 
 }  // namespace
@@ -169,37 +142,6 @@ std::vector<std::string> currentEnvironment() {
     env.emplace_back(*entry);
   }
   return env;
-}
-
-Status adoptOrphans() {
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return systemError("prctl");
-  return {};
-}
-
-std::vector<pid_t> childProcesses() {
-  std::vector<pid_t> children;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end;
-       it.increment(error)) {
-    std::ifstream list(it->path() / "children");
-    if (!list.is_open()) return processTree()[getpid()];
-    for (pid_t pid = 0; list >> pid;) children.push_back(pid);
-  }
-  return children;
-}
-
-void killTrees(const std::vector<pid_t>& roots) {
-  if (roots.empty()) return;
-  auto tree = processTree();
-  std::vector<pid_t> pending = roots;
-  while (!pending.empty()) {
-    const pid_t pid = pending.back();
-    pending.pop_back();
-    kill(pid, SIGKILL);
-    const auto& below = tree[pid];
-    pending.insert(pending.end(), below.begin(), below.end());
-    tree[pid].clear();
-  }
 }
 
 ExitStatus decodeWaitStatus(int wait_status) {

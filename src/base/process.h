@@ -34,16 +34,6 @@ Result<std::string> findProgram(const std::string& program, const std::vector<st
 // The environment of this process as "KEY=VALUE".
 std::vector<std::string> currentEnvironment();
 
-// From now on orphaned descendants become children of this process instead of init's.
-Status adoptOrphans();
-
-// The children of this process, adopted ones included.
-std::vector<pid_t> childProcesses();
-
-// Sends SIGKILL to `roots` and to everything below them. Their children may appear as children of
-// this process afterwards: call again until childProcesses() has none of them.
-void killTrees(const std::vector<pid_t>& roots);
-
 // How a process ended.
 struct ExitStatus {
   int code = 0;    // meaningful if signal is 0

@@ -167,6 +167,7 @@ void TerminalView::entry(const Entry& entry) {
     case EntryKind::kPending:
     case EntryKind::kResized:
     case EntryKind::kSilent:
+    case EntryKind::kWarned:
       return say(describeEntry(entry));
     default:
       return;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/process_tree.h"
 #include "launch/agent_options.h"
 #include "launch/protocol.h"
 #include "launch/running_program.h"
@@ -68,6 +69,7 @@ class Agent {
   void settle();
   void stop(std::chrono::milliseconds grace, int signal);
   void killAll();
+  void killAgainIn(std::chrono::milliseconds wait);
   void finish();
   void beat();
   void print(const std::string& label, std::string_view lines);
@@ -110,6 +112,7 @@ class Agent {
   std::chrono::steady_clock::time_point started_at_;
   bool stopping_ = false;
   bool killing_ = false;
+  std::optional<Purge> purge_;  // since when it kills
   bool finished_ = false;
   int exit_code_ = 0;
   int program_code_ = 0;  // of the first program that failed

@@ -71,7 +71,8 @@ Status Coordinator::start(std::function<void(Outcome, const std::string&)> finis
                        [this](const std::string& task, const std::string& why, bool by_program) {
                          see(TaskLost{.task = task, .why = why, .by_program = by_program});
                        },
-                   .gone = [this](const std::string& task) { gone(task); }});
+                   .gone = [this](const std::string& task) { gone(task); },
+                   .left = [this](const std::string& who) { see(ProcessesLeft{who}); }});
   accept();
   tick();
   for (Action& action : gang_.begin(clock_.now())) pending_.push_back(std::move(action));

@@ -53,6 +53,10 @@ struct TaskRefused {
 struct TaskGone {
   std::string task;
 };
+// Processes of the generation, or of one before, that cannot be killed.
+struct ProcessesLeft {
+  std::string who;
+};
 struct TaskBeat {
   std::string task;
   std::vector<std::int64_t> silent_ms;
@@ -69,7 +73,8 @@ struct PlaceFailed {
 struct Tick {};
 
 using Seen = std::variant<GangPlaced, GangWaits, TaskJoined, ProcessExited, TaskFinished, TaskLost,
-                          TaskRefused, TaskGone, TaskBeat, StopAsked, PlaceFailed, Tick>;
+                          TaskRefused, TaskGone, ProcessesLeft, TaskBeat, StopAsked, PlaceFailed,
+                          Tick>;
 
 // ---- what is to be done, in this order
 struct Write {  // into the journal, before anything that follows
@@ -159,6 +164,7 @@ class Gang {
   void onExited(const ProcessExited& seen);
   void onLost(const TaskLost& seen);
   void onGone(const std::string& task);
+  void onLeft(const ProcessesLeft& seen);
   void onBeat(const TaskBeat& seen);
   void onStopAsked(const StopAsked& seen);
   void onTick();
@@ -194,6 +200,7 @@ class Gang {
   Roster roster_;
   std::map<std::string, Member> members_;
   std::optional<Verdict> verdict_;
+  std::string left_;  // who of an earlier generation could not be killed
   std::vector<Action> actions_;
 };
 
