@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "launch/coordinator_agent.h"
+#include "launch/report.h"
 
 namespace dure {
 namespace {
@@ -199,7 +200,7 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
       const int rank = task.first_rank + static_cast<int>(chunk->number);
       const bool output = frame.type == raw(MessageType::kOutput);
       const auto kept = output ? keepOutput(agent.generation, rank, chunk->bytes)
-                               : keepMetrics(agent.generation, rank, chunk->bytes);
+                               : keepMetrics(agent, rank, chunk->bytes);
       if (!kept) see(PlaceFailed{kept.error().message()});
       return;
     }
@@ -247,11 +248,18 @@ Status Coordinator::keepOutput(int generation, int rank, std::string_view lines)
   return {};
 }
 
-Status Coordinator::keepMetrics(int generation, int rank, std::string_view lines) {
+Status Coordinator::keepMetrics(const Agent& agent, int rank, std::string_view lines) {
   for (const std::string& line : split(lines, '\n')) {
     if (line.empty()) continue;
+    if (const auto readable = checkReport(line); !readable) {
+      // Once is enough: who reports so does so in every step.
+      if (dropped_.insert(rank).second) {
+        see(ReportDropped{.task = agent.task, .rank = rank, .why = readable.error().message()});
+      }
+      continue;
+    }
     for (Observer* observer : observers_) {
-      if (auto kept = observer->metric(generation, rank, line); !kept) return kept;
+      if (auto kept = observer->metric(agent.generation, rank, line); !kept) return kept;
     }
   }
   return {};

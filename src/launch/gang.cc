@@ -68,7 +68,13 @@ std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
                  },
                  [&](const TaskLost& s) { onLost(s); }, [&](const TaskRefused& s) { onRefused(s); },
                  [&](const TaskGone& s) { onGone(s.task); },
-                 [&](const ProcessesLeft& s) { onLeft(s); }, [&](const TaskBeat& s) { onBeat(s); },
+                 [&](const ProcessesLeft& s) { onLeft(s); },
+                 [&](const ReportDropped& s) {
+                   write({.kind = EntryKind::kWarned,
+                          .task = s.task,
+                          .rank = s.rank,
+                          .reason = "a report was dropped, being " + s.why});
+                 }, [&](const TaskBeat& s) { onBeat(s); },
                  [&](const StopAsked& s) { onStopAsked(s); },
                  [&](const PlaceFailed& s) {
                    if (phase_ == Phase::kFinished) return;

@@ -57,6 +57,12 @@ struct TaskGone {
 struct ProcessesLeft {
   std::string who;
 };
+// A rank reported what nobody can read.
+struct ReportDropped {
+  std::string task;
+  int rank = 0;
+  std::string why;
+};
 struct TaskBeat {
   std::string task;
   std::vector<std::int64_t> silent_ms;
@@ -73,8 +79,8 @@ struct PlaceFailed {
 struct Tick {};
 
 using Seen = std::variant<GangPlaced, GangWaits, TaskJoined, ProcessExited, TaskFinished, TaskLost,
-                          TaskRefused, TaskGone, ProcessesLeft, TaskBeat, StopAsked, PlaceFailed,
-                          Tick>;
+                          TaskRefused, TaskGone, ProcessesLeft, ReportDropped, TaskBeat, StopAsked,
+                          PlaceFailed, Tick>;
 
 // ---- what is to be done, in this order
 struct Write {  // into the journal, before anything that follows

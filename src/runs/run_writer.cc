@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "launch/report.h"
 
 namespace dure {
 namespace {
@@ -60,8 +61,7 @@ Status RunWriter::output(int generation, int rank, std::string_view lines) {
 Status RunWriter::metric(int generation, int rank, std::string_view line) {
   // A rank reports what it likes; only objects can be told apart from each other, so anything else
   // becomes the text of one.
-  nlohmann::json report = nlohmann::json::parse(line, nullptr, false);
-  if (!report.is_object()) report = {{"text", toValidUtf8(line)}};
+  nlohmann::json report = parseReport(line).value_or(nlohmann::json{{"text", toValidUtf8(line)}});
   report["time"] = formatTime(clock_.now());
   report["generation"] = generation;
   report["rank"] = rank;
