@@ -76,5 +76,6 @@ int main(int argc, char** argv) {
     std::cerr << "dure-agent: " << options.error().message() << "\n";
     return 2;
   }
+  dure::raiseDescriptorLimit();
   return dure::Agent(*options).run(std::cerr);
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -21,6 +23,9 @@ namespace dure {
 namespace {
 
 constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC, which older headers lack
+
+// The limit of descriptors before we raised it.
+std::optional<rlimit> given_limit;
 
 // What the child could not do, told through the memory that vfork shares.
 struct ChildFailure {
@@ -65,6 +70,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   }
   if (options.network >= 0 && setns(options.network, CLONE_NEWNET) != 0) fail("enter network");
   if (!options.workdir.empty() && chdir(options.workdir.c_str()) != 0) fail("chdir");
+  if (given_limit) setrlimit(RLIMIT_NOFILE, &*given_limit);
   // Libraries open descriptors that they do not mark, and our sockets must end with us.
   syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
   sigset_t none;
@@ -134,6 +140,14 @@ Result<pid_t> spawn(const SpawnOptions& options) {
     return systemError(step);
   }
   return pid;
+}
+
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  if (!given_limit) given_limit = limit;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::vector<std::string> currentEnvironment() {

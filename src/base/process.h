@@ -31,6 +31,10 @@ Result<pid_t> spawn(const SpawnOptions& options);
 // Where `program` would be found: as it is if it has a slash, else along PATH of `env`.
 Result<std::string> findProgram(const std::string& program, const std::vector<std::string>& env);
 
+// Lets this process have as many descriptors as the system allows it. What spawn() starts still has
+// the limit that this process was started with: programs that use select() rely on it.
+void raiseDescriptorLimit();
+
 // The environment of this process as "KEY=VALUE".
 std::vector<std::string> currentEnvironment();
 

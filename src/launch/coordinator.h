@@ -63,6 +63,8 @@ class Coordinator {
   struct Agent;
 
   void accept();
+  void acceptLater();
+  bool hasRoom();
   void listenTo(asio::ip::tcp::socket socket);
   void greet(const std::shared_ptr<Agent>& agent, const Frame& frame);
   void receive(Agent& agent, const Frame& frame);
@@ -99,6 +101,8 @@ class Coordinator {
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer accept_again_;
   asio::steady_timer timer_;
+  // Connections that have not proved to be agents, the oldest first. Shared with their handlers.
+  std::deque<std::shared_ptr<Agent>> strangers_;
   std::map<std::string, std::shared_ptr<Agent>> agents_;  // of this generation, by task
   std::deque<std::pair<std::string, Start>> waiting_;     // tasks that are still to be released
   std::set<std::string> unnamed_;       // tasks that do not know the names of the others yet

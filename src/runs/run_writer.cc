@@ -49,6 +49,8 @@ Status RunWriter::output(int generation, int rank, std::string_view lines) {
   auto log = logs_.find(rank);
   if (log == logs_.end()) {
     auto opened = AppendFile::open(paths_.log(generation, rank));
+    // There may be no descriptor left, but what a program prints must not be lost for that.
+    while (!opened && giveUpDescriptor()) opened = AppendFile::open(paths_.log(generation, rank));
     if (!opened) return std::move(opened).error();
     log = logs_.emplace(rank, *std::move(opened)).first;
   }
@@ -56,6 +58,16 @@ Status RunWriter::output(int generation, int rank, std::string_view lines) {
     return std::move(s).error().during("write the log of rank " + std::to_string(rank));
   }
   return {};
+}
+
+// One of another log, which is opened again when its rank prints, or the one that was kept for
+// this.
+bool RunWriter::giveUpDescriptor() {
+  if (!logs_.empty()) {
+    logs_.erase(logs_.begin());
+    return true;
+  }
+  return std::exchange(spare_, Fd()).get() >= 0;
 }
 
 Status RunWriter::metric(int generation, int rank, std::string_view line) {
