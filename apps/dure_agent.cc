@@ -10,6 +10,7 @@
 #include "base/process.h"
 #include "launch/agent.h"
 #include "launch/file_stream.h"
+#include "launch/guardian.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ constexpr const char* kAbout =
     "  dure-agent install PATH DIR…   put a copy of this program there, and make the directories\n"
     "  dure-agent send PATH           write a file or a directory to standard output\n"
     "  dure-agent wait                do nothing until told to end\n"
+    "  dure-agent guard               start an agent, and end what it leaves if it is killed\n"
     "  dure-agent --version\n";
 
 int fail(const dure::Error& error) {
@@ -59,6 +61,7 @@ int main(int argc, char** argv) {
     return install(arguments[1], {arguments.begin() + 2, arguments.end()});
   }
   if (command == "send" && arguments.size() == 2) return send(arguments[1]);
+  if (command == "guard" && arguments.size() == 1) return dure::guardTask(argv, std::cerr);
   if (command == "wait" && arguments.size() == 1) return pause();
   if (command == "--version") {
     std::cout << "dure-agent " DURE_VERSION "\n";
@@ -73,5 +76,6 @@ int main(int argc, char** argv) {
     std::cerr << "dure-agent: " << options.error().message() << "\n";
     return 2;
   }
+  dure::raiseDescriptorLimit();
   return dure::Agent(*options).run(std::cerr);
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,9 +13,7 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <map>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -24,6 +23,9 @@ namespace dure {
 namespace {
 
 constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC, which older headers lack
+
+// The limit of descriptors before we raised it.
+std::optional<rlimit> given_limit;
 
 // What the child could not do, told through the memory that vfork shares.
 struct ChildFailure {
@@ -68,6 +70,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   }
   if (options.network >= 0 && setns(options.network, CLONE_NEWNET) != 0) fail("enter network");
   if (!options.workdir.empty() && chdir(options.workdir.c_str()) != 0) fail("chdir");
+  if (given_limit) setrlimit(RLIMIT_NOFILE, &*given_limit);
   // Libraries open descriptors that they do not mark, and our sockets must end with us.
   syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
   sigset_t none;
@@ -77,30 +80,6 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   if (errno == ENOEXEC) execve(shell_argv[0], shell_argv, env);
   fail("exec");
   _exit(127);
-}
-
-// The children of every process, from /proc. Also works where the kernel lists no children.
-std::map<pid_t, std::vector<pid_t>> processTree() {
-  std::map<pid_t, std::vector<pid_t>> tree;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(it->path() / "stat");
-    std::string stat;
-    std::getline(file, stat);
-    // "pid (name) state parent …", where the name may hold anything.
-    const std::size_t after = stat.rfind(')');
-    char state = 0;
-    int parent = 0;
-    if (after == std::string::npos ||
-        std::sscanf(stat.c_str() + after + 1, " %c %d", &state, &parent) != 2) {
-      continue;
-    }
-    tree[parent].push_back(std::atoi(name.c_str()));
-  }
-  return tree;
 }
 
 }  // namespace
@@ -163,43 +142,20 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   return pid;
 }
 
+void raiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  if (!given_limit) given_limit = limit;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::vector<std::string> currentEnvironment() {
   std::vector<std::string> env;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     env.emplace_back(*entry);
   }
   return env;
-}
-
-Status adoptOrphans() {
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return systemError("prctl");
-  return {};
-}
-
-std::vector<pid_t> childProcesses() {
-  std::vector<pid_t> children;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it("/proc/self/task", error), end; !error && it != end;
-       it.increment(error)) {
-    std::ifstream list(it->path() / "children");
-    if (!list.is_open()) return processTree()[getpid()];
-    for (pid_t pid = 0; list >> pid;) children.push_back(pid);
-  }
-  return children;
-}
-
-void killTrees(const std::vector<pid_t>& roots) {
-  if (roots.empty()) return;
-  auto tree = processTree();
-  std::vector<pid_t> pending = roots;
-  while (!pending.empty()) {
-    const pid_t pid = pending.back();
-    pending.pop_back();
-    kill(pid, SIGKILL);
-    const auto& below = tree[pid];
-    pending.insert(pending.end(), below.begin(), below.end());
-    tree[pid].clear();
-  }
 }
 
 ExitStatus decodeWaitStatus(int wait_status) {

@@ -31,18 +31,12 @@ Result<pid_t> spawn(const SpawnOptions& options);
 // Where `program` would be found: as it is if it has a slash, else along PATH of `env`.
 Result<std::string> findProgram(const std::string& program, const std::vector<std::string>& env);
 
+// Lets this process have as many descriptors as the system allows it. What spawn() starts still has
+// the limit that this process was started with: programs that use select() rely on it.
+void raiseDescriptorLimit();
+
 // The environment of this process as "KEY=VALUE".
 std::vector<std::string> currentEnvironment();
-
-// From now on orphaned descendants become children of this process instead of init's.
-Status adoptOrphans();
-
-// The children of this process, adopted ones included.
-std::vector<pid_t> childProcesses();
-
-// Sends SIGKILL to `roots` and to everything below them. Their children may appear as children of
-// this process afterwards: call again until childProcesses() has none of them.
-void killTrees(const std::vector<pid_t>& roots);
 
 // How a process ended.
 struct ExitStatus {

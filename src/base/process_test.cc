@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -246,6 +247,23 @@ TEST_F(Spawn, AProgramHasAGroupOrASessionOfItsOwn) {
   const auto alone = numbers();
   EXPECT_EQ(alone[1], alone[0]);
   EXPECT_EQ(alone[2], alone[0]);
+}
+
+TEST(DescriptorLimit, IsRaisedForThisProcessAndNotForPrograms) {
+  const pid_t child = fork();
+  if (child == 0) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 100;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    raiseDescriptorLimit();
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur != limit.rlim_max) _exit(1);
+    _exit(outputOf({.argv = {"sh", "-c", "ulimit -Sn"}, .env = {}}) == "100\n" ? 0 : 2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(ExitStatus, IsDescribedInWords) {

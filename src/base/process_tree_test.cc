@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/process.h"
+#include "base/process_tree.h"
 
 namespace dure {
 namespace {
@@ -178,6 +179,44 @@ TEST(ProcessTree, KillingNothingKillsNothing) {
     return waitpid(child, nullptr, 0) == child ? 0 : 2;
   });
   EXPECT_EQ(code, 0);
+}
+
+TEST(ProcessTree, ProcessesAreFoundByWhatTheirEnvironmentHas) {
+  const std::string mark = "DURE_TEST_MARK=" + std::to_string(getpid());
+  const auto marked = [&](std::string_view entry) { return entry == mark; };
+  EXPECT_TRUE(processesWith(marked).empty());
+  const auto child = spawn({.argv = {"sleep", "1000"}, .env = {"A=1", mark}});
+  ASSERT_TRUE(child);
+  EXPECT_EQ(processesWith(marked), std::vector<pid_t>{*child});
+  EXPECT_EQ(describeProcesses({*child}), "process " + std::to_string(*child) + " (sleep)");
+  EXPECT_TRUE(processesWith([&](std::string_view entry) { return entry == mark + "0"; }).empty());
+  kill(*child, SIGKILL);
+  waitpid(*child, nullptr, 0);
+  EXPECT_TRUE(processesWith(marked).empty());
+}
+
+TEST(ProcessTree, NeitherThisProcessNorItsParentsAreFound) {
+  for (const pid_t pid : processesWith([](std::string_view) { return true; })) {
+    EXPECT_NE(pid, getpid());
+    EXPECT_NE(pid, getppid());
+  }
+}
+
+TEST(Purge, LooksLessAndLessOftenUntilSomethingHasDied) {
+  Purge purge(std::chrono::hours(1));
+  auto last = purge.strike({});
+  EXPECT_LE(last, std::chrono::milliseconds(20));
+  for (int i = 0; i < 10; ++i) {
+    const auto next = purge.strike({});
+    EXPECT_GE(next, last);
+    last = next;
+  }
+  EXPECT_GE(last, std::chrono::milliseconds(500));
+  EXPECT_LE(last, std::chrono::milliseconds(1000));
+  purge.progress();
+  EXPECT_LE(purge.strike({}), std::chrono::milliseconds(20));
+  EXPECT_FALSE(purge.exhausted());
+  EXPECT_TRUE(Purge(std::chrono::milliseconds(0)).exhausted());
 }
 
 }  // namespace

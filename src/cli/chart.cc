@@ -37,7 +37,8 @@ std::string drawCurve(const Curve& curve, int width, int height) {
   for (const auto& [step, value] : curve) {
     const int x = static_cast<int>(
         std::lround((static_cast<double>(step) - from) / across * (dots_across - 1)));
-    const double part = high > low ? (value - low) / (high - low) : 0;
+    // By halves: the difference of two numbers may be too large for one.
+    const double part = high > low ? (value / 2 - low / 2) / (high / 2 - low / 2) : 0;
     const int y = static_cast<int>(std::lround((1 - part) * (dots_down - 1)));
     cells[static_cast<std::size_t>(y / kDown)][static_cast<std::size_t>(x / kAcross)] |=
         kDots[static_cast<std::size_t>(x % kAcross)][static_cast<std::size_t>(y % kDown)];

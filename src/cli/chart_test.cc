@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 namespace dure::cli {
 namespace {
 
@@ -26,6 +28,14 @@ TEST(ChartTest, ABarIsAsLongAsItsPart) {
   EXPECT_EQ(drawBar(0.625, 4), "▕██▌ ▏");
   EXPECT_EQ(drawBar(1, 4), "▕████▏");
   EXPECT_EQ(drawBar(7, 4), "▕████▏");
+}
+
+TEST(ChartTest, NumbersAtTheEndsOfTheirRangeAreDrawnToo) {
+  EXPECT_FALSE(drawCurve({{1, 1e308}, {2, -1e308}, {3, 0}}, 20, 4).empty());
+  EXPECT_FALSE(drawCurve({{std::numeric_limits<std::int64_t>::min(), 1},
+                          {std::numeric_limits<std::int64_t>::max(), 2}},
+                         20, 4)
+                   .empty());
 }
 
 }  // namespace

@@ -79,6 +79,10 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
         << "Try: dure " << (commands.empty() ? "" : commands.front()->get_name() + " ")
         << "--help\n";
     return kMistake;
+  } catch (const std::exception& error) {
+    // A bug, or no memory left: whoever waits for us is told all the same.
+    err << "dure: " << error.what() << "\n";
+    return kPlaceFailed;
   }
   out.flush();
   return context.code;

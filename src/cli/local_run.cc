@@ -7,7 +7,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
 #include <fmt/core.h>
 
@@ -20,6 +19,7 @@
 #include "cli/terminal_view.h"
 #include "launch/agent_options.h"
 #include "launch/coordinator.h"
+#include "runs/leftovers.h"
 #include "runs/run_reader.h"
 #include "runs/run_writer.h"
 
@@ -27,8 +27,7 @@ namespace dure::cli {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(200);
-// Agents whose coordinator died end at once; longer than this, something is wrong with them.
-constexpr auto kOldAgents = std::chrono::seconds(30);
+constexpr auto kLeftovers = std::chrono::seconds(30);
 
 LocalBackend::Options backendOptions(const RunStore& store, const RunId& id) {
   return {.run = id.text(),
@@ -142,24 +141,6 @@ class LocalRun {
   int code_ = kPlaceFailed;
 };
 
-// Agents of the coordinator that died are ending their programs. The next generation must not meet
-// them.
-Status waitForOldAgents(const RunPaths& paths) {
-  const auto deadline = std::chrono::steady_clock::now() + kOldAgents;
-  for (const std::string& task : listDirectory(paths.tasks())) {
-    const std::string lock = agentLock(paths.tasks() + "/" + task);
-    while (const auto pid = FileLock::holder(lock)) {
-      if (std::chrono::steady_clock::now() > deadline) {
-        return Error(
-            Code::kUnavailable,
-            fmt::format("{} of the former coordinator is still there (process {})", task, *pid));
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
-  return {};
-}
-
 // The run of that name that somebody is in charge of now.
 std::optional<RunView> activeRun(const RunStore& store, const std::string& name) {
   for (const RunId& id : store.list()) {
@@ -233,7 +214,8 @@ int resumeLocal(Context& context, RunStore& store, const std::string& name, bool
                                 outcomeName(*before.outcome)));
       return inner.code;
     }
-    if (const auto left = waitForOldAgents(paths); !left) {
+    // The next generation must not meet what the former coordinator has left.
+    if (const auto left = endLeftovers(paths, kLeftovers); !left) {
       inner.fail(left.error());
       return inner.code;
     }

@@ -28,9 +28,9 @@ Error stillRunning(const std::string& run) {
 Result<std::string> removeHere(RunStore& store, const std::string& name, bool force) {
   const auto id = store.find(name);
   if (!id) return id.error();
-  if (store.coordinator(*id)) {
-    if (!force) return stillRunning(id->text());
-    if (auto stopped = stopRun(store, *id, false); !stopped) return std::move(stopped).error();
+  if (store.coordinator(*id) && !force) return stillRunning(id->text());
+  if (auto stopped = stopRun(store, *id, false); !stopped && (!force || store.coordinator(*id))) {
+    return std::move(stopped).error();
   }
   if (auto gone = store.remove(*id); !gone) return std::move(gone).error();
   return id->text();

@@ -27,7 +27,7 @@ struct Stopped {
   std::string status;
 };
 
-Result<Stopped> stopHere(const RunStore& store, const std::string& name, bool now) {
+Result<Stopped> stopHere(RunStore& store, const std::string& name, bool now) {
   const auto id = store.find(name);
   if (!id) return id.error();
   const bool was_running = store.coordinator(*id).has_value();

@@ -9,11 +9,23 @@
 
 #include <fmt/core.h>
 
+#include "runs/leftovers.h"
+
 namespace dure::cli {
 
-Status stopRun(const RunStore& store, const RunId& id, bool at_once) {
+namespace {
+
+constexpr auto kLeftovers = std::chrono::seconds(15);
+
+}  // namespace
+
+Status stopRun(RunStore& store, const RunId& id, bool at_once) {
   const auto pid = store.coordinator(id);
-  if (!pid) return {};
+  if (!pid) {
+    // Nobody else takes it up meanwhile. If somebody was quicker, nothing was left to end.
+    const auto owned = store.take(id);
+    return owned ? endLeftovers(owned->paths, kLeftovers) : Status{};
+  }
   const Fd process(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
   // It may have ended, and another may have its number: only while the lock is held is it this one.
   if (!process || store.coordinator(id) != pid) return {};

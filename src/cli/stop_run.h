@@ -6,7 +6,7 @@
 namespace dure::cli {
 
 // Asks the process in charge of the run to end it, gently or at once, and waits until it has.
-// Success also if nobody is in charge.
-Status stopRun(const RunStore& store, const RunId& id, bool at_once);
+// If nobody is in charge, ends what is left of the run; success also if nothing is.
+Status stopRun(RunStore& store, const RunId& id, bool at_once);
 
 }  // namespace dure::cli

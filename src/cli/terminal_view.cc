@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "cli/chart.h"
+#include "launch/report.h"
 
 namespace dure::cli {
 namespace {
@@ -71,8 +72,11 @@ constexpr int kBarWidth = 20;
 constexpr int kLeastBarWidth = 5;
 constexpr int kBarEnds = 2;
 
-double numberIn(const nlohmann::json& report, const char* name) {
-  return report.contains(name) && report[name].is_number() ? report[name].get<double>() : -1;
+// Longer is no estimate.
+constexpr double kMostSecondsLeft = 1e9;
+
+double positiveIn(const nlohmann::json& report, const char* name) {
+  return numberIn(report, name).value_or(-1);
 }
 
 // Every character here is one column wide.
@@ -85,15 +89,16 @@ int columnsOf(const std::string& text) {
 // How fast a program is, and how well it does.
 std::string describePace(const nlohmann::json& report) {
   std::string text;
-  if (const double rate = numberIn(report, "samples_per_second"); rate >= 0) {
+  if (const double rate = positiveIn(report, "samples_per_second"); rate >= 0) {
     text += fmt::format(" · {:.0f} samples/s", rate);
   }
-  if (const double loss = numberIn(report, "loss"); loss >= 0)
+  if (const double loss = positiveIn(report, "loss"); loss >= 0)
     text += fmt::format(" · loss {:.4f}", loss);
-  if (const double accuracy = numberIn(report, "accuracy"); accuracy >= 0) {
+  if (const double accuracy = positiveIn(report, "accuracy"); accuracy >= 0) {
     text += fmt::format(" · accuracy {:.4f}", accuracy);
   }
-  if (const double left = numberIn(report, "seconds_left"); left >= 0) {
+  if (const double left = positiveIn(report, "seconds_left");
+      left >= 0 && left < kMostSecondsLeft) {
     text += fmt::format(" · {} left", describeDuration(std::chrono::seconds(std::llround(left))));
   }
   return text;
@@ -102,12 +107,12 @@ std::string describePace(const nlohmann::json& report) {
 // What a program says that knows how many steps there are. On a narrow terminal the bar becomes
 // shorter; before there is none, the epoch is left out, of which the percentage tells as much.
 std::string describeProgress(const nlohmann::json& report, int width) {
-  const double part = numberIn(report, "step") / numberIn(report, "steps");
+  const double part = positiveIn(report, "step") / positiveIn(report, "steps");
   const std::string percent = fmt::format(" {:3.0f}%", 100 * part);
   const std::string pace = describePace(report);
   std::string epoch;
-  if (const double epochs = numberIn(report, "epochs"); epochs > 0) {
-    epoch = fmt::format(" · epoch {:.0f} of {:.0f}", numberIn(report, "epoch"), epochs);
+  if (const double epochs = positiveIn(report, "epochs"); epochs > 0) {
+    epoch = fmt::format(" · epoch {:.0f} of {:.0f}", positiveIn(report, "epoch"), epochs);
   }
   int room = width - kBarEnds - columnsOf(percent + pace);
   if (room - columnsOf(epoch) >= kLeastBarWidth) {
@@ -167,6 +172,7 @@ void TerminalView::entry(const Entry& entry) {
     case EntryKind::kPending:
     case EntryKind::kResized:
     case EntryKind::kSilent:
+    case EntryKind::kWarned:
       return say(describeEntry(entry));
     default:
       return;
@@ -196,11 +202,11 @@ Status TerminalView::output(int, int rank, std::string_view lines) {
 }
 
 Status TerminalView::metric(int, int, std::string_view line) {
-  const auto report = nlohmann::json::parse(line, nullptr, false);
-  if (report.is_object() && report.contains("step") && report["step"].is_number_integer()) {
-    step_ = std::max(step_, report["step"].get<std::int64_t>());
-    if (numberIn(report, "steps") >= 1) progress_ = report;
-  }
+  auto report = parseReport(line);
+  const auto step = report ? wholeIn(*report, "step") : std::nullopt;
+  if (!step) return {};
+  step_ = std::max(step_, *step);
+  if (positiveIn(*report, "steps") >= 1) progress_ = *std::move(report);
   return {};
 }
 

@@ -33,6 +33,7 @@ constexpr milliseconds kNetworkComes{20'000};
 constexpr milliseconds kTryAgain{500};
 // For the last words to be written, by a reader that may never take them.
 constexpr milliseconds kWordsPatience{10'000};
+constexpr milliseconds kSoon{20};
 
 std::int64_t wallClock() {
   return std::chrono::duration_cast<milliseconds>(
@@ -359,7 +360,9 @@ void Agent::watchLoading(std::chrono::nanoseconds used_before) {
 void Agent::reap() {
   int wait_status = 0;
   pid_t pid = 0;
+  bool reaped = false;
   while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
+    reaped = true;
     for (Ranked& ranked : programs_) {
       if (!ranked.program || ranked.program->pid() != pid || ranked.program->status()) continue;
       ranked.asked = stopping_ && (!ranked.ending || killing_);
@@ -373,6 +376,11 @@ void Agent::reap() {
     });
   }
   if (killing_ && pid < 0) return finish();
+  if (killing_ && reaped) {
+    // Its children are ours now.
+    purge_->progress();
+    if (kill_timer_.expiry() > std::chrono::steady_clock::now() + kSoon) killAgainIn(kSoon);
+  }
   settle();
 }
 
@@ -432,27 +440,12 @@ void Agent::stop(milliseconds grace, int signal) {
   settle();
 }
 
-// Kills every descendant, again and again until none is left: those of a killed process become ours
-// only when it is dead, and may themselves have forked in the meantime.
-void Agent::killAll() {
-  killing_ = true;
-  names_thread_.request_stop();
-  const std::vector<pid_t> children = childProcesses();
-  killTrees(children);
-  kill_timer_.expires_after(children.empty() ? milliseconds(0) : kKillAgain);
-  kill_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    reap();
-    if (!finished_) killAll();
-  });
-}
-
 void Agent::finish() {
   if (finished_) return;
   finished_ = true;
   if (exit_code_ != 0) return loop_.stop();
   // Nobody is left who could write: what is in the pipes is all there will be.
-  eachProgram([](RunningProgram& program) { program.drain(); });
+  if (childProcesses().empty()) eachProgram([](RunningProgram& program) { program.drain(); });
   if (started_) report();
   signals_.cancel();
   load_timer_.cancel();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/process_tree.h"
 #include "launch/agent_options.h"
 #include "launch/lease.h"
 #include "launch/output_writer.h"
@@ -79,6 +80,7 @@ class Agent {
   void settle();
   void stop(std::chrono::milliseconds grace, int signal);
   void killAll();
+  void killAgainIn(std::chrono::milliseconds wait);
   void finish();
   // Tells the coordinator that nothing is left, and ends the loop when that is out.
   void leave();
@@ -124,6 +126,7 @@ class Agent {
   std::chrono::steady_clock::time_point started_at_;
   bool stopping_ = false;
   bool killing_ = false;
+  std::optional<Purge> purge_;  // since when it kills
   bool finished_ = false;
   bool left_ = false;
   int exit_code_ = 0;

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "base/process.h"
+#include "base/process_tree.h"
 #include "base/text.h"
 #include "launch/agent.h"
 

@@ -41,6 +41,8 @@ class Backend {
     std::function<void(const std::string& task, const std::string& why, bool by_program)> taken;
     // Nothing of a started task is left: neither its agent nor any process below it.
     std::function<void(const std::string& task)> gone;
+    // These cannot be killed, whatever the task; told before it is said to be gone.
+    std::function<void(const std::string& processes)> left;
   };
   // Before anything else.
   virtual void listen(Handlers handlers) = 0;

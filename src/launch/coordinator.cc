@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "launch/coordinator_agent.h"
+#include "launch/report.h"
 
 namespace dure {
 namespace {
@@ -13,14 +14,10 @@ namespace {
 using tcp = asio::ip::tcp;
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-// Until an agent has proved who it is.
-constexpr std::size_t kGreetingLimit = 8u << 10u;
-// The folder goes in pieces of this size.
 // For what an agent has sent before it ended.
 constexpr auto kLastWordsPatience = std::chrono::seconds(5);
+// The folder goes in pieces of this size.
 constexpr std::size_t kFolderPiece = 256u << 10u;
-// Strangers that say nothing are not kept for longer.
-constexpr auto kGreetingPatience = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -39,6 +36,7 @@ Coordinator::Coordinator(asio::io_context& loop, const Clock& clock, Backend& ba
 
 Coordinator::~Coordinator() {
   for (const auto& [task, agent] : agents_) agent->connection->close();
+  for (const auto& stranger : strangers_) stranger->connection->close();
 }
 
 Status Coordinator::start(std::function<void(Outcome, const std::string&)> finished) {
@@ -72,7 +70,8 @@ Status Coordinator::start(std::function<void(Outcome, const std::string&)> finis
                        [this](const std::string& task, const std::string& why, bool by_program) {
                          see(TaskLost{.task = task, .why = why, .by_program = by_program});
                        },
-                   .gone = [this](const std::string& task) { gone(task); }});
+                   .gone = [this](const std::string& task) { gone(task); },
+                   .left = [this](const std::string& who) { see(ProcessesLeft{who}); }});
   accept();
   tick();
   for (Action& action : gang_.begin(clock_.now())) pending_.push_back(std::move(action));
@@ -93,48 +92,6 @@ void Coordinator::tick() {
   });
 }
 
-void Coordinator::accept() {
-  acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
-    if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
-    if (!error) {
-      listenTo(std::move(socket));
-      return accept();
-    }
-    // No descriptors left, most likely: at once it would be no better.
-    accept_again_.expires_after(kTick);
-    accept_again_.async_wait([this](const boost::system::error_code& cancelled) {
-      if (!cancelled) accept();
-    });
-  });
-}
-
-void Coordinator::listenTo(tcp::socket socket) {
-  auto agent = std::make_shared<Agent>();
-  agent->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
-  if (options_.site.lease.count() > 0)
-    agent->connection->encrypt(options_.secret, TlsSide::kServer);
-  agent->connection->setLimit(kGreetingLimit);
-  agent->patience = std::make_unique<asio::steady_timer>(loop_, kGreetingPatience);
-  agent->patience->async_wait(
-      [connection = agent->connection](const boost::system::error_code& cancelled) {
-        if (!cancelled) connection->close();
-      });
-  agent->connection->start({
-      .frame =
-          [this, agent](const Frame& frame) {
-            agent->task.empty() ? greet(agent, frame) : receive(*agent, frame);
-          },
-      .closed = [this, agent](const std::string& why) { disconnected(*agent, why); },
-      .drained = [this, agent] { sendFolder(*agent); },
-  });
-}
-
-void Coordinator::refuse(Agent& agent, const std::string& why) {
-  // The patience goes on: it closes the connection if the other side does not.
-  agent.send(MessageType::kRefused, Refused{why});
-  agent.connection->finish();
-}
-
 void Coordinator::greet(const std::shared_ptr<Agent>& agent, const Frame& frame) {
   const auto hello = decode<Hello>(frame.payload);
   if (frame.type != raw(MessageType::kHello) || !hello) return refuse(*agent, "not an agent");
@@ -150,6 +107,7 @@ void Coordinator::greet(const std::shared_ptr<Agent>& agent, const Frame& frame)
         *agent, fmt::format("{} of generation {} is not expected", hello->task, hello->generation));
   }
   agent->patience->cancel();
+  std::erase(strangers_, agent);
   agent->task = hello->task;
   agent->generation = hello->generation;
   agent->host = hello->host;
@@ -202,7 +160,7 @@ void Coordinator::receive(Agent& agent, const Frame& frame) {
       const int rank = task.first_rank + static_cast<int>(chunk->number);
       const bool output = frame.type == raw(MessageType::kOutput);
       const auto kept = output ? keepOutput(agent.generation, rank, chunk->bytes)
-                               : keepMetrics(agent.generation, rank, chunk->bytes);
+                               : keepMetrics(agent, rank, chunk->bytes);
       if (!kept) see(PlaceFailed{kept.error().message()});
       return;
     }
@@ -251,11 +209,18 @@ Status Coordinator::keepOutput(int generation, int rank, std::string_view lines)
   return {};
 }
 
-Status Coordinator::keepMetrics(int generation, int rank, std::string_view lines) {
+Status Coordinator::keepMetrics(const Agent& agent, int rank, std::string_view lines) {
   for (const std::string& line : split(lines, '\n')) {
     if (line.empty()) continue;
+    if (const auto readable = checkReport(line); !readable) {
+      // Once is enough: who reports so does so in every step.
+      if (dropped_.insert(rank).second) {
+        see(ReportDropped{.task = agent.task, .rank = rank, .why = readable.error().message()});
+      }
+      continue;
+    }
     for (Observer* observer : observers_) {
-      if (auto kept = observer->metric(generation, rank, line); !kept) return kept;
+      if (auto kept = observer->metric(agent.generation, rank, line); !kept) return kept;
     }
   }
   return {};
@@ -306,7 +271,10 @@ void Coordinator::relay(Agent& agent, const Frame& frame) {
 
 void Coordinator::disconnected(Agent& agent, const std::string& why) {
   agent.patience->cancel();
-  if (agent.task.empty()) return;
+  if (agent.task.empty()) {
+    std::erase_if(strangers_, [&](const auto& stranger) { return stranger.get() == &agent; });
+    return;
+  }
   const auto known = agents_.find(agent.task);
   if (known == agents_.end() || known->second.get() != &agent) return;
   const std::shared_ptr<Agent> last = known->second;

@@ -27,7 +27,7 @@ class Observer {
   virtual void entry(const Entry& entry) = 0;
   // Whole lines of one rank. An error ends the run: what a program prints must not be lost.
   virtual Status output(int generation, int rank, std::string_view lines) = 0;
-  // One line of JSON that a rank reported.
+  // One line that a rank reported, neither too long nor too deep (see launch/report.h).
   virtual Status metric(int generation, int rank, std::string_view line) = 0;
 };
 
@@ -63,11 +63,13 @@ class Coordinator {
   struct Agent;
 
   void accept();
+  void acceptLater();
+  bool hasRoom();
   void listenTo(asio::ip::tcp::socket socket);
   void greet(const std::shared_ptr<Agent>& agent, const Frame& frame);
   void receive(Agent& agent, const Frame& frame);
   Status keepOutput(int generation, int rank, std::string_view lines);
-  Status keepMetrics(int generation, int rank, std::string_view lines);
+  Status keepMetrics(const Agent& agent, int rank, std::string_view lines);
   void relay(Agent& agent, const Frame& frame);
   void disconnected(Agent& agent, const std::string& why);
   void gone(const std::string& task);
@@ -99,11 +101,14 @@ class Coordinator {
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer accept_again_;
   asio::steady_timer timer_;
+  // Connections that have not proved to be agents, the oldest first. Shared with their handlers.
+  std::deque<std::shared_ptr<Agent>> strangers_;
   std::map<std::string, std::shared_ptr<Agent>> agents_;  // of this generation, by task
   std::deque<std::pair<std::string, Start>> waiting_;     // tasks that are still to be released
   std::set<std::string> unnamed_;       // tasks that do not know the names of the others yet
   std::map<std::string, int> loading_;  // released tasks, and their ranks
   std::map<std::int64_t, std::pair<std::string, std::string>> execs_;  // id: from task, to task
+  std::set<int> dropped_;  // ranks of which a report was
   RendezvousStore store_;
   std::unique_ptr<HttpServer> store_server_;
   std::deque<Action> pending_;

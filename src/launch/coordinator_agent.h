@@ -13,7 +13,8 @@ namespace dure {
 struct Coordinator::Agent {
   std::shared_ptr<Connection> connection;
   std::unique_ptr<asio::steady_timer> patience;
-  std::string task;  // empty until greeted
+  std::chrono::steady_clock::time_point since;  // when it was accepted
+  std::string task;                             // empty until greeted
   int generation = 0;
   std::string host;
   int pid = 0;

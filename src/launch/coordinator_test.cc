@@ -194,6 +194,39 @@ TEST_F(CoordinatorTest, WhatWaitsForTheJournalIsWrittenTogether) {
   until([&] { return got(first, MessageType::kStart) && got(second, MessageType::kStart); });
 }
 
+TEST_F(CoordinatorTest, StrangersAreFewAndAnAgentGetsInAmongThem) {
+  start(1);
+  constexpr int kStrangers = 400;
+  std::vector<std::unique_ptr<TestAgent>> strangers;
+  for (int i = 0; i < kStrangers; ++i) {
+    strangers.push_back(std::make_unique<TestAgent>(loop, coordinator->port()));
+  }
+  const auto sentAway = [&] {
+    return std::count_if(strangers.begin(), strangers.end(),
+                         [](const auto& stranger) { return stranger->closed; });
+  };
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStart); });
+  EXPECT_FALSE(agent.closed);
+  // All but some hundred, long before their time is over.
+  until([&] { return sentAway() >= kStrangers - 130; });
+}
+
+TEST_F(CoordinatorTest, AReportThatCannotBeReadIsDroppedAndToldOnce) {
+  start(1);
+  TestAgent agent(loop, coordinator->port());
+  agent.hello("worker-0");
+  until([&] { return got(agent, MessageType::kStart); });
+  const std::string deep = std::string(1000, '[') + std::string(1000, ']');
+  for (const std::string& line : {deep, deep, std::string(R"({"step":1})")}) {
+    agent.connection->send(raw(MessageType::kMetric), encodeChunk(0, line + "\n"));
+  }
+  until([&] { return !observer.metrics.empty(); });
+  EXPECT_THAT(observer.metrics, ElementsAre(R"(0 {"step":1})"));
+  EXPECT_EQ(std::count(journal.kinds.begin(), journal.kinds.end(), "warned"), 1);
+}
+
 TEST_F(CoordinatorTest, TheFolderComesBeforeTheAgentCounts) {
   folder = std::string(3u << 20u, 'x');
   start(1);

@@ -134,7 +134,8 @@ Status FileReceiver::begin(const std::string& line) {
   temporary_ = path_ + std::string(kUnfinished);
   const std::string parent = fs::path(path_).parent_path();
   if (auto made = makeDirectories(parent.empty() ? "." : parent); !made) return made;
-  const bool executable = header.value("executable", false);
+  const auto mode = header.find("executable");
+  const bool executable = mode != header.end() && mode->is_boolean() && mode->get<bool>();
   file_ = Fd(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                   executable ? 0755 : 0644));
   if (!file_) return systemError(temporary_);

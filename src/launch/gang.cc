@@ -67,7 +67,14 @@ std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
                    if (member != members_.end()) member->second.finished = true;
                  },
                  [&](const TaskLost& s) { onLost(s); }, [&](const TaskRefused& s) { onRefused(s); },
-                 [&](const TaskGone& s) { onGone(s.task); }, [&](const TaskBeat& s) { onBeat(s); },
+                 [&](const TaskGone& s) { onGone(s.task); },
+                 [&](const ProcessesLeft& s) { onLeft(s); },
+                 [&](const ReportDropped& s) {
+                   write({.kind = EntryKind::kWarned,
+                          .task = s.task,
+                          .rank = s.rank,
+                          .reason = "a report was dropped, being " + s.why});
+                 }, [&](const TaskBeat& s) { onBeat(s); },
                  [&](const StopAsked& s) { onStopAsked(s); },
                  [&](const PlaceFailed& s) {
                    if (phase_ == Phase::kFinished) return;
@@ -259,6 +266,12 @@ void Gang::onGone(const std::string& name) {
   if (phase_ == Phase::kStopping && all) endGeneration();
 }
 
+void Gang::onLeft(const ProcessesLeft& seen) {
+  if (!left_.empty()) left_ += ", ";
+  left_ += seen.who;
+  write({.kind = EntryKind::kWarned, .reason = seen.who + " cannot be killed and is left behind"});
+}
+
 void Gang::onBeat(const TaskBeat& seen) {
   const Task* task = roster_.find(seen.task);
   if (task == nullptr) return;
@@ -362,6 +375,12 @@ void Gang::endGeneration() {
       }
       break;
     }
+  }
+  // Two generations at once would write the same files, and wait for the same ports.
+  if (!left_.empty()) {
+    return finish(Outcome::kPlaceFailed,
+                  fmt::format("{}; no other generation starts beside {}, which cannot be killed",
+                              verdict.reason, left_));
   }
   const Duration delay = backoff(counted);
   next_start_ = now_ + delay;

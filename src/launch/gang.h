@@ -54,6 +54,16 @@ struct TaskRefused {
 struct TaskGone {
   std::string task;
 };
+// Processes of the generation, or of one before, that cannot be killed.
+struct ProcessesLeft {
+  std::string who;
+};
+// A rank reported what nobody can read.
+struct ReportDropped {
+  std::string task;
+  int rank = 0;
+  std::string why;
+};
 struct TaskBeat {
   std::string task;
   std::vector<std::int64_t> silent_ms;
@@ -70,7 +80,8 @@ struct PlaceFailed {
 struct Tick {};
 
 using Seen = std::variant<GangPlaced, GangWaits, TaskJoined, ProcessExited, TaskFinished, TaskLost,
-                          TaskRefused, TaskGone, TaskBeat, StopAsked, PlaceFailed, Tick>;
+                          TaskRefused, TaskGone, ProcessesLeft, ReportDropped, TaskBeat, StopAsked,
+                          PlaceFailed, Tick>;
 
 // ---- what is to be done, in this order
 struct Write {  // into the journal, before anything that follows
@@ -160,6 +171,7 @@ class Gang {
   void onExited(const ProcessExited& seen);
   void onLost(const TaskLost& seen);
   void onGone(const std::string& task);
+  void onLeft(const ProcessesLeft& seen);
   void onBeat(const TaskBeat& seen);
   void onStopAsked(const StopAsked& seen);
   void onTick();
@@ -195,6 +207,7 @@ class Gang {
   Roster roster_;
   std::map<std::string, Member> members_;
   std::optional<Verdict> verdict_;
+  std::string left_;  // who of an earlier generation could not be killed
   std::vector<Action> actions_;
 };
 

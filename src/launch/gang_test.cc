@@ -396,6 +396,28 @@ TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {
   }
 }
 
+TEST(Gang, NoGenerationStartsBesideWhatCannotBeKilled) {
+  Script script(plainJob(1));
+  script.joinAll();
+  script.exits("worker-0", 1);
+  script.take();
+  script.see(ProcessesLeft{"process 4711 (sudo)"});
+  script.goneAll();
+  const auto words = script.take();
+  EXPECT_EQ(words.front(), "warned: process 4711 (sudo) cannot be killed and is left behind");
+  EXPECT_EQ(words.back(), "finish place failed");
+  EXPECT_THAT(words[words.size() - 2], testing::HasSubstr("process 4711 (sudo)"));
+}
+
+TEST(Gang, WhatCannotBeKilledDoesNotChangeHowTheJobEnded) {
+  Script script(plainJob(1));
+  script.joinAll();
+  script.exits("worker-0", 0);
+  script.see(ProcessesLeft{"process 4711 (sudo)"});
+  script.goneAll();
+  EXPECT_EQ(script.take().back(), "finish succeeded");
+}
+
 TEST(FailureSentence, NamesTheLineThatTells) {
   const auto line = [](const std::string& tail) {
     return failureSentence("rank 0 (worker-0)",

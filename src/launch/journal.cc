@@ -13,7 +13,7 @@
 namespace dure {
 namespace {
 
-constexpr std::array<std::pair<EntryKind, const char*>, 13> kKinds{
+constexpr std::array<std::pair<EntryKind, const char*>, 14> kKinds{
     {{EntryKind::kCreated, "created"},
      {EntryKind::kResumed, "resumed"},
      {EntryKind::kPending, "pending"},
@@ -26,6 +26,7 @@ constexpr std::array<std::pair<EntryKind, const char*>, 13> kKinds{
      {EntryKind::kResized, "resized"},
      {EntryKind::kWaiting, "waiting"},
      {EntryKind::kSilent, "silent"},
+     {EntryKind::kWarned, "warned"},
      {EntryKind::kFinished, "finished"}}};
 
 constexpr std::array<std::pair<Outcome, const char*>, 4> kOutcomes{
@@ -139,6 +140,8 @@ std::string describeEntry(const Entry& entry) {
       return fmt::format("waits {} before the next generation", describeDuration(entry.delay));
     case EntryKind::kSilent:
       return fmt::format("{} is silent: {}", who(entry), entry.reason);
+    case EntryKind::kWarned:
+      return entry.rank ? fmt::format("{}: {}", who(entry), entry.reason) : entry.reason;
     case EntryKind::kFinished:
       return outcomeName(entry.outcome.value_or(Outcome::kFailed)) +
              (entry.reason.empty() ? "" : ": " + entry.reason);
@@ -219,6 +222,7 @@ RunState replay(const std::vector<Entry>& entries) {
         break;
       case EntryKind::kWaiting:
       case EntryKind::kSilent:
+      case EntryKind::kWarned:
         break;
       case EntryKind::kFinished:
         state.outcome = entry.outcome;

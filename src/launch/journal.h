@@ -26,6 +26,7 @@ enum class EntryKind {
   kResized,   // the gang goes on with `workers`
   kWaiting,   // the next generation starts in `delay`
   kSilent,    // `task`, `rank` has not been heard of for a while
+  kWarned,    // something that did not end the generation: `reason`, of `rank` if it has one
   kFinished,  // the run is over: `outcome`, `reason`
 };
 

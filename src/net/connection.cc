@@ -51,7 +51,6 @@ void Connection::start(Handlers handlers) {
   handlers_ = std::move(handlers);
   boost::system::error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  incoming_.resize(kReadSize);
   if (tls_) return shakeHands();
   ready_ = true;
   read();
@@ -86,7 +85,14 @@ std::string Connection::peerAddress() const {
   return error ? "" : addressText(endpoint);
 }
 
+void Connection::setLimit(std::size_t limit) {
+  limit_ = limit;
+  reader_.setLimit(limit);
+}
+
 void Connection::read() {
+  // Who may not send much yet gets a small buffer.
+  incoming_.resize(std::min(kReadSize, limit_));
   const auto took = [self = shared_from_this()](const boost::system::error_code& error,
                                                 std::size_t size) { self->took(error, size); };
   if (tls_) {

@@ -42,7 +42,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t queued() const { return queued_; }
   static constexpr std::size_t kHighWater = 1u << 20u;
 
-  void setLimit(std::size_t limit) { reader_.setLimit(limit); }
+  void setLimit(std::size_t limit);
   // Our own address on this connection: the one under which the peer's side knows this host.
   std::string localAddress() const;
   std::string peerAddress() const;
@@ -69,6 +69,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Handlers handlers_;
   FrameReader reader_;
   std::string incoming_;
+  std::size_t limit_ = kMaxFrame;
   std::deque<std::string> outgoing_;
   std::string writing_;
   std::size_t queued_ = 0;

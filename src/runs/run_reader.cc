@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "launch/report.h"
 #include "spec/load.h"
 
 namespace dure {
@@ -47,11 +48,9 @@ std::string statusOf(const RunView& run) {
 std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports) {
   std::optional<std::int64_t> step;
   for (const std::string& line : reports) {
-    const auto report = nlohmann::json::parse(line, nullptr, false);
-    if (!report.is_object() || !report.contains("step")) continue;
-    if (!report["step"].is_number_integer()) continue;
-    const auto reported = report["step"].get<std::int64_t>();
-    step = std::max(step.value_or(reported), reported);
+    const auto report = parseReport(line);
+    const auto reported = report ? wholeIn(*report, "step") : std::nullopt;
+    if (reported) step = std::max(step.value_or(*reported), *reported);
   }
   return step;
 }
@@ -59,13 +58,11 @@ std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports) 
 std::vector<std::pair<std::int64_t, double>> lossesOf(const std::vector<std::string>& reports) {
   std::map<std::int64_t, double> losses;
   for (const std::string& line : reports) {
-    const auto report = nlohmann::json::parse(line, nullptr, false);
-    if (!report.is_object() || report.value("rank", 0) != 0 || !report.contains("step") ||
-        !report.contains("loss")) {
-      continue;
-    }
-    if (!report["step"].is_number_integer() || !report["loss"].is_number()) continue;
-    losses[report["step"].get<std::int64_t>()] = report["loss"].get<double>();
+    const auto report = parseReport(line);
+    if (!report || numberIn(*report, "rank").value_or(0) != 0) continue;
+    const auto step = wholeIn(*report, "step");
+    const auto loss = numberIn(*report, "loss");
+    if (step && loss) losses[*step] = *loss;
   }
   return {losses.begin(), losses.end()};
 }

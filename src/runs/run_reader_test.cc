@@ -166,6 +166,16 @@ TEST_F(RunReaders, TheHighestStepIsTold) {
   EXPECT_EQ(readRun(store_, id).step, 7) << "a line that is not whole is passed over";
 }
 
+TEST(Reports, TextWhereANumberBelongsIsPassedOver) {
+  const std::vector<std::string> reports = {
+      R"({"rank":"0","step":1,"loss":2})", R"({"rank":1,"step":2,"loss":3})",
+      R"({"rank":null,"step":"x","loss":4})", R"({"rank":0,"step":5,"loss":"low"})",
+      R"({"step":6,"loss":0.5})"};
+  EXPECT_EQ(lastStepOf(reports), 6);
+  EXPECT_THAT(lossesOf(reports),
+              ElementsAre(std::pair(std::int64_t{1}, 2.0), std::pair(std::int64_t{6}, 0.5)));
+}
+
 TEST_F(RunReaders, TheStepIsFoundAtTheEndOfALongRecord) {
   const RunId id = create("train", {});
   {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "launch/report.h"
 
 namespace dure {
 namespace {
@@ -48,6 +49,8 @@ Status RunWriter::output(int generation, int rank, std::string_view lines) {
   auto log = logs_.find(rank);
   if (log == logs_.end()) {
     auto opened = AppendFile::open(paths_.log(generation, rank));
+    // There may be no descriptor left, but what a program prints must not be lost for that.
+    while (!opened && giveUpDescriptor()) opened = AppendFile::open(paths_.log(generation, rank));
     if (!opened) return std::move(opened).error();
     log = logs_.emplace(rank, *std::move(opened)).first;
   }
@@ -57,11 +60,20 @@ Status RunWriter::output(int generation, int rank, std::string_view lines) {
   return {};
 }
 
+// One of another log, which is opened again when its rank prints, or the one that was kept for
+// this.
+bool RunWriter::giveUpDescriptor() {
+  if (!logs_.empty()) {
+    logs_.erase(logs_.begin());
+    return true;
+  }
+  return std::exchange(spare_, Fd()).get() >= 0;
+}
+
 Status RunWriter::metric(int generation, int rank, std::string_view line) {
   // A rank reports what it likes; only objects can be told apart from each other, so anything else
   // becomes the text of one.
-  nlohmann::json report = nlohmann::json::parse(line, nullptr, false);
-  if (!report.is_object()) report = {{"text", toValidUtf8(line)}};
+  nlohmann::json report = parseReport(line).value_or(nlohmann::json{{"text", toValidUtf8(line)}});
   report["time"] = formatTime(clock_.now());
   report["generation"] = generation;
   report["rank"] = rank;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include <map>
 #include <memory>
 #include <utility>
 
+#include "base/fd.h"
 #include "launch/coordinator.h"
 #include "launch/journal.h"
 #include "runs/run_store.h"
@@ -28,7 +31,10 @@ class RunWriter : public Journal, public Observer {
       : paths_(std::move(paths)),
         clock_(clock),
         events_(std::move(events)),
-        metrics_(std::move(metrics)) {}
+        metrics_(std::move(metrics)),
+        spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+  bool giveUpDescriptor();
 
   const RunPaths paths_;
   const Clock& clock_;
@@ -36,6 +42,7 @@ class RunWriter : public Journal, public Observer {
   AppendFile metrics_;
   int generation_ = 0;
   std::map<int, AppendFile> logs_;  // of this generation, by rank
+  Fd spare_;                        // to be given up when there is no other
 };
 
 }  // namespace dure

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -152,6 +154,27 @@ TEST_F(RunWriters, ARecordThatCannotBeOpenedIsAnError) {
   const auto writer = RunWriter::open({paths_.directory + "/missing"}, clock_);
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().code(), Code::kNotFound);
+}
+
+TEST_F(RunWriters, LogsAreWrittenThoughThereAreNoDescriptorsLeft) {
+  const auto writer = open();
+  ASSERT_TRUE(writer->output(1, 0, "before\n"));
+  // All that there are. They are closed again before anything else needs one.
+  std::vector<Fd> taken;
+  rlimit given{};
+  getrlimit(RLIMIT_NOFILE, &given);
+  rlimit few = given;
+  few.rlim_cur = 256;
+  setrlimit(RLIMIT_NOFILE, &few);
+  for (Fd fd(dup(0)); fd; fd = Fd(dup(0))) taken.push_back(std::move(fd));
+  std::vector<bool> kept;
+  for (int rank = 1; rank < 20; ++rank) kept.push_back(bool(writer->output(1, rank, "line\n")));
+  kept.push_back(bool(writer->output(1, 0, "after\n")));
+  taken.clear();
+  setrlimit(RLIMIT_NOFILE, &given);
+  EXPECT_THAT(kept, testing::Each(true));
+  EXPECT_EQ(*readFile(paths_.log(1, 0), 100), "before\nafter\n");
+  EXPECT_EQ(*readFile(paths_.log(1, 19), 100), "line\n");
 }
 
 }  // namespace

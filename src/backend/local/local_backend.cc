@@ -16,13 +16,18 @@
 #include "backend/local/network.h"
 #include "base/files.h"
 #include "base/process.h"
+#include "base/process_tree.h"
 #include "launch/agent_options.h"
 #include "launch/environment.h"
+#include "launch/guardian.h"
 
 namespace dure {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
+// The agent and its guardian have tried before.
+constexpr std::chrono::milliseconds kPurgePatience{2000};
+constexpr std::chrono::milliseconds kGuardianEnds{1000};
 
 int coreCount() {
   cpu_set_t cores;
@@ -76,7 +81,7 @@ Status findCommand(const Job& job, const Site& site) {
 }  // namespace
 
 LocalBackend::LocalBackend(asio::io_context& loop, Options options)
-    : loop_(loop), options_(std::move(options)), children_(loop), again_(loop) {}
+    : loop_(loop), options_(std::move(options)), children_(loop), again_(loop), force_(loop) {}
 
 Result<Site> LocalBackend::survey(const Job& job) {
   Site site;
@@ -183,7 +188,7 @@ Status LocalBackend::start(const TaskSpec& task) {
   const Fd log(open((options_.directory + "/agents.log").c_str(),
                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const auto pid = spawn({.argv = {options_.agent},
+  const auto pid = spawn({.argv = {options_.agent, "guard"},
                           .env = environment,
                           .in = nothing.get(),
                           .out = log.get(),
@@ -196,10 +201,22 @@ Status LocalBackend::start(const TaskSpec& task) {
   return {};
 }
 
+// The guardian is asked, not killed: if we die before we have seen to its descendants, it still
+// does. Only one that does not do so is killed.
 void LocalBackend::kill(const std::string& task) {
   for (const auto& [pid, name] : agents_) {
-    if (name == task) ::kill(pid, SIGKILL);
+    if (name != task) continue;
+    ::kill(pid, kEndNow);
+    ::kill(pid, SIGCONT);
+    doomed_.insert(pid);
   }
+  force_.expires_after(kGuardianEnds);
+  force_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    for (const pid_t pid : std::exchange(doomed_, {})) {
+      if (agents_.contains(pid)) ::kill(pid, SIGKILL);
+    }
+  });
 }
 
 void LocalBackend::waitForChildren() {
@@ -210,11 +227,14 @@ void LocalBackend::waitForChildren() {
   });
 }
 
-// An agent that ends by itself has seen to its descendants. One that was killed has not: they have
-// become our children, and their task is gone when they are.
+// An agent that ends by itself has seen to its descendants, and so has its guardian. If both were
+// killed, they have become our children, and their task is gone when they are. So is it when they
+// cannot be killed, but then somebody has to know.
 void LocalBackend::reap() {
   pid_t pid = 0;
   while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    left_.erase(pid);
+    if (purge_) purge_->progress();
     const auto agent = agents_.find(pid);
     if (agent == agents_.end()) continue;
     ended_.push_back(agent->second);
@@ -222,15 +242,21 @@ void LocalBackend::reap() {
   }
   if (ended_.empty()) return;
   std::vector<pid_t> strays = childProcesses();
-  std::erase_if(strays, [&](pid_t child) { return agents_.contains(child); });
+  std::erase_if(strays,
+                [&](pid_t child) { return agents_.contains(child) || left_.contains(child); });
   if (!strays.empty()) {
-    killTrees(strays);
-    again_.expires_after(std::chrono::milliseconds(20));
-    again_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) reap();
-    });
-    return;
+    if (!purge_) purge_.emplace(kPurgePatience);
+    if (!purge_->exhausted()) {
+      again_.expires_after(purge_->strike(strays));
+      again_.async_wait([this](const boost::system::error_code& error) {
+        if (!error) reap();
+      });
+      return;
+    }
+    left_.insert(strays.begin(), strays.end());
+    if (handlers_.left) handlers_.left(describeProcesses(strays));
   }
+  purge_.reset();
   for (const std::string& task : std::exchange(ended_, {})) {
     if (handlers_.gone) handlers_.gone(task);
   }

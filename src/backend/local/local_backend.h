@@ -5,10 +5,13 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "backend/local/ports.h"
+#include "base/process_tree.h"
 #include "launch/backend.h"
 #include "net/asio.h"
 
@@ -50,10 +53,14 @@ class LocalBackend : public Backend {
   const Options options_;
   asio::signal_set children_;
   asio::steady_timer again_;
+  asio::steady_timer force_;
+  std::set<pid_t> doomed_;                       // guardians that were asked to end their task
   std::map<std::string, std::string> networks_;  // task to the network it runs in
   PortRange ports_;
-  std::map<pid_t, std::string> agents_;
+  std::map<pid_t, std::string> agents_;  // or rather their guardians
   std::vector<std::string> ended_;  // agents that are dead, but perhaps not what they had started
+  std::optional<Purge> purge_;      // of what they had started
+  std::set<pid_t> left_;            // that could not be killed
   Handlers handlers_;
   int gpus_ = 0;  // of the whole job, where it leaves the split open
 };
