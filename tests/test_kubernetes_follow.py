@@ -159,7 +159,7 @@ class Follow(RunsOnKubernetes, OnKubernetes, harness.Case):
         reading = self.begin("logs", "removed", "-f")
         self.kubectl("delete", "job", "removed-1", "-n", self.namespace)
         done = running.wait(60)
-        self.assertEqual((done.code, done.err.strip().splitlines()[-1]), (130, "removed.1 was removed"))
+        self.assertEqual((done.code, done.err.strip().splitlines()[-1]), (130, "dure: removed.1 was removed"))
         self.assertEqual(reading.wait(60).code, 0)
 
 
