@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -27,6 +28,7 @@ constexpr auto kTroubleIsTold = 5s;
 // From one question about a manager without a pod to the next: from the first to the longest.
 constexpr auto kFirstQuestion = 1s;
 constexpr auto kLastQuestion = 60s;
+constexpr auto kRecordFollows = 10s;
 // For the last words of pods that have ended.
 constexpr Duration kDrain{5'000};
 
@@ -222,10 +224,18 @@ Result<FollowedRun> followed(KubeClient& client, const KubeRun& run,
     if (view.state.outcome) return FollowedRun{.view = std::move(view), .over = true};
     if (view.in_charge) return FollowedRun{.view = std::move(view), .over = false};
   }
-  auto asked = readKubeRun(client, run);
-  if (!asked) return std::move(asked).error();
-  const bool over = asked->state.outcome || !asked->in_charge;
-  return FollowedRun{.view = *std::move(asked), .over = over};
+  // A Job that was deleted takes its record along, a moment later.
+  const auto deadline = SteadyClock::now() + kRecordFollows;
+  while (true) {
+    auto asked = readKubeRun(client, run);
+    if (!asked) return std::move(asked).error();
+    const bool lost = !asked->state.outcome && !asked->in_charge;
+    if (!lost || SteadyClock::now() > deadline) {
+      const bool over = lost || asked->state.outcome;
+      return FollowedRun{.view = *std::move(asked), .over = over};
+    }
+    std::this_thread::sleep_for(kTick * 5);
+  }
 }
 
 void readLastWords(KubeClient& client, const KubeRun& run, RunWatch& watch, PodLogs& logs,

@@ -1,0 +1,70 @@
+"""No generation starts while something of the one before it may still run, whatever the cluster says of its pods."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+
+import harness
+from kubernetes import OnKubernetes, RunsOnKubernetes
+
+CACHE = pathlib.Path(os.environ.get("DURE_CACHE", pathlib.Path.home() / ".cache/dure"))
+
+
+def component(name):
+    """The process of a part of the cluster."""
+    # What is written down is the process that entered the machine's namespaces; the program is its child.
+    pid = int((CACHE / "cluster/processes" / name).read_text().split()[0])
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if children else pid
+
+
+class Fencing(RunsOnKubernetes, OnKubernetes, harness.Case):
+    def nodes_come_back(self):
+        """Whoever comes next finds the cluster as it was."""
+        ready = 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
+        self.wait_until(lambda: set(self.kubectl("get", "nodes", "-o", ready).split()) == {"True"}, "the nodes are back", 90)
+
+    def moments(self, directory, generation):
+        """When each rank of a generation was seen to work, in nanoseconds."""
+        return [int(line) for path in directory.glob(f"{generation}-*") for line in path.read_text().split("\n")[:-1]]
+
+    def forced(self, name, before):
+        """Runs a job whose second pod is deleted by force; the claim, when the run has ended."""
+        claim = self.make_claim(name)
+        # It does not end when it is asked to, and writes down that it works.
+        program = ("trap '' TERM; i=0; while test $DURE_GENERATION = 1 || test $i -lt 20; do "
+                   "date +%s%N >> out/$DURE_GENERATION-$DURE_RANK; i=$((i+1)); sleep 0.05; done")
+        job = self.write(f"work/{name}.yaml", json.dumps({
+            "name": name, "workers": 2, "resources": {"cpus": 0.9}, "timeouts": {"stop": "2s", "heartbeat": "6s"},
+            "program": {"command": ["sh", "-c", program], "image": "dure.test/host:1", "pull": "Never"},
+            "volumes": [{"path": "out", "claim": name},
+                        *({"path": path, "host": path, "read_only": True} for path in ("/usr", "/etc"))]}))
+        running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)
+        self.wait_until(lambda: len(list(claim.glob("1-*"))) == 2, "both work")
+        pod = self.pods(f"dure/job={name},dure/task=worker-1")[0]
+        with before(pod["spec"]["nodeName"]):
+            self.kubectl("delete", "pod", pod["metadata"]["name"], "-n", self.namespace, "--grace-period=0", "--force", "--wait=false")
+            done = running.wait(120)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertLess(max(self.moments(claim, 1)), min(self.moments(claim, 2)), "one generation ends before the next begins")
+        return done
+
+    def test_a_pod_that_is_deleted_by_force_is_not_taken_for_gone(self):
+        done = self.forced("forced", lambda node: contextlib.nullcontext())
+        self.assertIn("its pod was deleted", done.err)
+
+    def test_a_pod_that_is_deleted_by_force_while_its_kubelet_is_away(self):
+        @contextlib.contextmanager
+        def stopped(node):
+            kubelet = component(f"kubelet-{node}")
+            os.kill(kubelet, signal.SIGSTOP)
+            try:
+                yield
+            finally:
+                os.kill(kubelet, signal.SIGCONT)
+                self.nodes_come_back()
+        self.forced("unseen", stopped)
+
+
+harness.main()
