@@ -15,8 +15,8 @@ namespace {
 // frees with the allocator of the day what it got from the one of the day before.
 class PageAllocator : public c10::Allocator {
  public:
-  // libtorch 1 declares the first of these, libtorch 2 the second and third: the one that it declares
-  // overrides it, the others are never called.
+  // libtorch 1 declares the first of these, libtorch 2 the second and third: the one that it
+  // declares overrides it, the others are never called.
   c10::DataPtr allocate(std::size_t bytes) const { return allocateAtPage(bytes); }
   c10::DataPtr allocate(std::size_t bytes) { return allocateAtPage(bytes); }
   void copy_data(void* to, const void* from, std::size_t bytes) const {
