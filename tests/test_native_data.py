@@ -1,4 +1,5 @@
 """Native training on real data sets: what it reaches, what it needs, what a person sees of it."""
+import gzip
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import time
 
 import numpy
 
+import arrow_bytes
 import harness
 from native import needs_data, write_images
 
@@ -77,6 +79,72 @@ output: model.safetensors
         numpy.savez(self.dir / "prices.npz", x=rows.astype("f4"), y=(target * 10 + 100).astype("i4"))
         done = self.train("name: prices\ntrain: {model: linear, data: {path: prices.npz, classes: 0}, epochs: 1}\n")
         self.assertNotIn("classes", done.out)
+
+    def refused(self, data, sentence, model="linear"):
+        """One sentence, at once, and no second try."""
+        self.write("job.yaml", f"name: refused\ntrain: {{model: {model}, data: {data}, epochs: 1}}\noutput: m.pt\n")
+        done = self.dure("run", "job.yaml", timeout=60, code=1)
+        self.assertIn(sentence, done.out + done.err)
+        self.assertNotIn("generation 2", done.err)
+        self.assertFalse((self.dir / "m.pt").exists())
+
+    def test_hostile_arrow_files_do_no_harm(self):
+        # The product of the sizes is 2^64 + 230.
+        sizes = [2, 3, 19, 41, 97, 7103, 69341, 82609]
+        (self.dir / "claiming.arrow").write_bytes(arrow_bytes.claiming(sizes))
+        for model in ("linear", "text"):
+            self.refused("claiming.arrow", "1 samples of shape (2, 3, 19, 41, 97, 7103, 69341, 82609) are too many", model)
+        (self.dir / "repeating.arrow").write_bytes(arrow_bytes.repeating(14000))
+        self.refused("repeating.arrow", "the footer names the same data twice")
+        (self.dir / "once.arrow").write_bytes(arrow_bytes.repeating(1))
+        self.assertIn("10 samples of 1, 2 classes", self.train("name: once\ntrain: {model: linear, data: once.arrow, epochs: 1}\n").out)
+
+    def test_quantities_are_no_classes(self):
+        random = numpy.random.default_rng(1)
+        rows = random.normal(0, 1, (300, 3))
+        target = (rows @ [20, -30, 10] + 150).round()
+        lines = [f"{a},{b},{c},%s" for a, b, c in rows]
+        self.write("whole.csv", "".join(line % int(y) + "\n" for line, y in zip(lines, target)))
+        self.refused("whole.csv", "train.data.classes: 0 if they are numbers to predict")
+        self.write("decimals.csv", "".join(line % y + "\n" for line, y in zip(lines, target)))
+        for data in ("decimals.csv", "{path: whole.csv, classes: 0}"):
+            done = self.train(f"name: q\ntrain: {{model: linear, data: {data}, epochs: 1}}\n")
+            self.assertIn("300 samples of 3; linear with 4 weights", done.out)
+        numpy.savez(self.dir / "numbers.npz", x=rows.astype("f4"), y=7 + 100 * random.integers(0, 10, 300))
+        self.refused("numbers.npz", "make 908 classes")
+
+    def test_what_is_not_finite_is_named(self):
+        rows = numpy.random.default_rng(1).normal(0, 1, (64, 3)).astype("f4")
+        labels = numpy.arange(64) % 2
+        rows[41, 1] = numpy.nan
+        numpy.savez(self.dir / "nan.npz", x=rows, y=labels)
+        self.refused("nan.npz", "nan.npz: x: row 41: value 2 of the sample is NaN")
+        self.write("nan.csv", "".join(f"{a},{b},{c},{y}\n" for (a, b, c), y in zip(rows, labels)))
+        self.refused("nan.csv", "nan.csv:42: column 2: 'nan' is not a finite number")
+
+    def test_packed_tables_of_any_separator(self):
+        random = numpy.random.default_rng(1)
+        rows = random.normal(0, 1, (300, 3))
+        labels = (rows.sum(1) > 0).astype(int)
+        for separator, ending in ((",", "csv"), (";", "csv"), ("\t", "tsv")):
+            text = "".join(separator.join([*map(str, row), str(label)]) + "\n" for row, label in zip(rows, labels))
+            (self.dir / "set").mkdir(exist_ok=True)
+            for name in ("train", "test"):
+                with gzip.open(self.dir / f"set/{name}.{ending}.gz", "wt") as file:
+                    file.write(text)
+            done = self.train("name: packed\ntrain: {model: linear, data: set, epochs: 10, batch: 20, "
+                              "optimizer: {name: adam, lr: 0.05}}\n")
+            self.assertGreater(accuracy_in(done.out), 0.95, done.out)
+            one = self.train(f"name: one\ntrain: {{model: linear, data: set/train.{ending}.gz, epochs: 1}}\n")
+            self.assertIn("300 samples of 3, 2 classes", one.out)
+            for file in (self.dir / "set").iterdir():
+                file.unlink()
+
+    def test_small_images(self):
+        write_images(self.dir / "data.npz", rows=512, test=128, size=8)
+        done = self.train("name: small\ntrain: {model: convnet, data: data.npz, epochs: 6, batch: 16, "
+                          "optimizer: {name: adam, lr: 0.003}}\n")
+        self.assertGreater(accuracy_in(done.out), 0.8, done.out)
 
     def test_memory_does_not_grow(self):
         write_images(self.dir / "data.npz", rows=512, test=0, size=12)

@@ -27,9 +27,20 @@ PREDICT = """
 import json, sys, torch
 model = torch.jit.load(sys.argv[1])
 given = json.load(open(sys.argv[2]))
-x = torch.tensor(given['values']).reshape(given['shape'])
-if sys.argv[3] == 'words': x = x.long()
+x = torch.tensor(given['values'], dtype=getattr(torch, given['dtype'])).reshape(given['shape'])
 print(json.dumps(model(x).flatten().tolist()))
+"""
+
+# What PyTorch programs ask of a module that they did not make.
+INSPECT = """
+import json, sys, torch
+extra = {'dure/classes': ''}
+model = torch.jit.load(sys.argv[1], _extra_files=extra)
+before = model.training
+frozen = torch.jit.freeze(model.eval())
+x = torch.zeros([2] + json.loads(sys.argv[2]), dtype=torch.uint8)
+print(json.dumps({'training': before, 'names': model.class_names, 'extra': json.loads(extra['dure/classes']),
+                  'same': bool(torch.allclose(frozen(x), model(x)))}))
 """
 
 # A module of somebody's own, with batch normalisation and dropout.
@@ -78,18 +89,25 @@ class ModelsTest(harness.Case):
         self.write("job.yaml", JOB.format(model=model, data=data, epochs=epochs, more=more, output=output))
         return self.dure("run", "job.yaml", timeout=90, code=code)
 
+    def accuracy(self, done):
+        return float(done.out.split("accuracy ")[-1].split()[0])
+
+    def write_input(self, samples, dtype):
+        self.write("input.json", json.dumps({"shape": samples.shape, "values": samples.flatten().tolist(), "dtype": dtype}))
+
     def predict_with_tensorflow(self, file, samples):
-        self.write("input.json", json.dumps({"shape": samples.shape, "values": samples.flatten().tolist()}))
+        # It has no whole numbers but these.
+        self.write_input(samples, "int32" if samples.dtype.kind in "iu" else "float32")
         modules = harness.run_text([harness.ROOT / "tools/node-peers"]).strip() + "/node_modules"
         return numpy.array(json.loads(harness.run_text(
             ["node", harness.ROOT / "tests/js/keras_predict.mjs", modules, file, "input.json"],
             cwd=self.dir).splitlines()[-1]))
 
-    def predict_with_pytorch(self, file, samples, kind="numbers"):
+    def predict_with_pytorch(self, file, samples):
         self.write("predict.py", PREDICT)
-        self.write("input.json", json.dumps({"shape": samples.shape, "values": samples.flatten().tolist()}))
+        self.write_input(samples, str(samples.dtype))
         return numpy.array(json.loads(harness.run_text(
-            [harness.PYTHON, "predict.py", file, "input.json", kind], cwd=self.dir)))
+            [harness.PYTHON, "predict.py", file, "input.json"], cwd=self.dir)))
 
     def write_words(self):
         random = numpy.random.default_rng(5)
@@ -102,7 +120,7 @@ class ModelsTest(harness.Case):
 
     def test_keras_files_predict_the_same_in_tensorflow_and_pytorch(self):
         arrays = write_images(self.dir / "data.npz", size=12)
-        images = arrays["x_test"].astype(numpy.float32) / 255
+        images = arrays["x_test"]
         words = self.write_words()
         cases = [("convnet", "data.npz", images[..., None]),
                  ("{name: convnet, hidden: [20], filters: [8]}", "data.npz", images[..., None]),
@@ -112,12 +130,64 @@ class ModelsTest(harness.Case):
             self.train(model, "model.h5", data=data)
             self.train(model, "model.pt", data=data)
             tensorflow = self.predict_with_tensorflow("model.h5", samples)
-            pytorch = self.predict_with_pytorch("model.pt", samples, "words" if data == "words.npz" else "numbers")
+            pytorch = self.predict_with_pytorch("model.pt", samples)
             self.assertEqual(tensorflow.shape, pytorch.shape)
             difference = float(numpy.abs(tensorflow - pytorch).max())
             harness.report(f"{model}: tfjs and PyTorch predict within {difference:.1e} of each other")
             self.assertLess(difference, 1e-5, model)
             self.assertGreater(float(numpy.abs(pytorch - pytorch[0]).max()), 0.1, "it learned to tell apart")
+
+    def test_exports_take_samples_as_the_data_has_them(self):
+        arrays = write_images(self.dir / "data.npz", size=12, classes=10, rows=512, test=256, seed=9)
+        labels, images = arrays["y_test"], arrays["x_test"]
+        self.assertEqual(images.dtype, numpy.uint8)
+        for data in ("data.npz", "{path: data.npz, mean: 0.47, std: 0.25}",
+                     "{path: data.npz, scale: 0.01, mean: 1.2, std: 0.5}"):
+            for model, channels in (("convnet", images[..., None]), ("mlp", images)):
+                told = self.accuracy(self.train(model, "exp.pt", data=data, epochs=2))
+                self.assertEqual(self.accuracy(self.train(model, "exp.h5", data=data, epochs=2)), told)
+                for samples in (images, images.astype(numpy.float32)):
+                    guessed = self.predict_with_pytorch("exp.pt", samples).reshape(-1, 10).argmax(1)
+                    self.assertAlmostEqual(float((guessed == labels).mean()), told, places=4)
+                guessed = self.predict_with_tensorflow("exp.h5", channels).reshape(-1, 10).argmax(1)
+                self.assertAlmostEqual(float((guessed == labels).mean()), told, places=4)
+
+    def test_exports_name_their_classes(self):
+        random = numpy.random.default_rng(2)
+        rows = random.normal(0, 1, (300, 3))
+        names = numpy.array(["cat", "dög", "hen"])[rows.argmax(1)]
+        self.write("train.csv", "\n".join(["a,b,c,label"] + [f"{a},{b},{c},{n}" for (a, b, c), n in zip(rows, names)]))
+        for output in ("exp.pt", "exp.h5", "exp.safetensors"):
+            self.train("mlp", output, data="train.csv")
+        self.write("inspect_model.py", INSPECT)
+        seen = json.loads(harness.run_text([harness.PYTHON, "inspect_model.py", "exp.pt", "[3]"], cwd=self.dir))
+        wanted = ["cat", "dög", "hen"]
+        self.assertEqual(seen, {"training": False, "names": wanted, "extra": wanted, "same": True})
+        in_keras = harness.run_text([harness.PYTHON, "-c", "import h5py\nprint(h5py.File('exp.h5').attrs['class_names'])"],
+                                    cwd=self.dir)
+        self.assertEqual(json.loads(in_keras), wanted)
+        data = (self.dir / "exp.safetensors").read_bytes()
+        header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+        self.assertEqual(json.loads(header["__metadata__"]["classes"]), wanted)
+        self.assertEqual(header["__metadata__"]["input_scale"], "1")
+
+    def test_exports_go_on_training(self):
+        write_images(self.dir / "data.npz", size=12, classes=10, rows=512, test=256, seed=9)
+        scaled = "{path: data.npz, mean: 0.47, std: 0.25}"
+        first = self.accuracy(self.train("convnet", "exp.h5", data=scaled, epochs=2))
+        self.train("convnet", "exp.pt", data=scaled, epochs=2)
+        for data in (scaled, "data.npz"):
+            from_keras = self.accuracy(self.train("{file: exp.h5}", "again.h5", data=data, epochs=1, more="steps: 5"))
+            from_script = self.accuracy(self.train("{file: exp.pt}", "again.pt", data=data, epochs=1, more="steps: 5"))
+            harness.report(f"{first} in the first training, after 5 more steps {from_keras} from .h5, {from_script} from .pt")
+            self.assertEqual(from_script, from_keras)
+            self.assertGreater(from_script, first - 0.1)
+        # And what was trained from them is as good as they are.
+        images = numpy.load(self.dir / "data.npz")
+        guessed = self.predict_with_pytorch("again.pt", images["x_test"]).reshape(-1, 10).argmax(1)
+        self.assertAlmostEqual(float((guessed == images["y_test"]).mean()), from_script, places=4)
+        done = self.train("{file: exp.pt}", "again.pt", data="{path: data.npz, mean: 0.1}", code=1)
+        self.assertIn("scale, mean and std make it", done.out + done.err)
 
     def test_a_torchscript_module_of_ones_own(self):
         write_images(self.dir / "data.npz", size=12)
@@ -201,10 +271,8 @@ restarts: {{limit: 3, backoff: 10ms}}
                          ["d-1.bias", "d-1.weight", "e.bias", "e.weight"])
         # TorchScript has its own rules for names.
         done = self.train("{file: net.json}", "third.pt")
-        images = arrays["x_test"].astype(numpy.float32) / 255
-        guessed = self.predict_with_pytorch("third.pt", images).reshape(-1, 4).argmax(1)
-        self.assertAlmostEqual(float((guessed == arrays["y_test"]).mean()),
-                               float(done.out.split("accuracy ")[-1].split()[0]), places=4)
+        guessed = self.predict_with_pytorch("third.pt", arrays["x_test"]).reshape(-1, 4).argmax(1)
+        self.assertAlmostEqual(float((guessed == arrays["y_test"]).mean()), self.accuracy(done), places=4)
 
     def test_a_keras_model_of_words(self):
         self.write_words()

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,17 @@ struct KerasModel {
   std::string name = "sequential";
   std::vector<KerasLayer> layers;  // an InputLayer first where the file has one
   nlohmann::json training_config;  // null: none
+  // Further texts to write beside Keras' own, which nobody reads back here.
+  std::map<std::string, std::string> attributes;
 };
 
 // HDF5 is not thread-safe: both functions below wait for each other, and nothing else in the
 // process may call HDF5 meanwhile.
 
 // An .h5 file in the layout that Keras 2's load_model reads: model_config, keras_version and
-// backend as attributes, weights below model_weights/LAYER/LAYER/WEIGHT:0 with layer_names and
-// weight_names. Written beside `path`, synced, renamed.
+// backend as attributes (and what the model has besides), weights below
+// model_weights/LAYER/LAYER/WEIGHT:0 with layer_names and weight_names. Written beside `path`,
+// synced, renamed.
 Status writeKeras(const std::string& path, const KerasModel& model);
 
 // The architecture, and the weights where the file has them: an .h5 file that Keras or writeKeras

@@ -112,6 +112,9 @@ Result<std::string> makeHdf5(const KerasModel& model, const std::string& config)
       auto wrote = writeText(file.get(), "training_config", model.training_config.dump());
       if (!wrote) return wrote;
     }
+    for (const auto& [name, text] : model.attributes) {
+      if (auto wrote = writeText(file.get(), name, text); !wrote) return wrote;
+    }
     return writeWeights(file.get(), model);
   };
   if (auto wrote = write(); !wrote) return std::move(wrote).error();

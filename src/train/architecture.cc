@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "train/shape.h"
@@ -47,6 +48,7 @@ std::string baseName(LayerType type) {
 
 // How many windows fit into `size`.
 std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride, bool same) {
+  if (!same && size < kernel) return 0;
   return same ? (size + stride - 1) / stride : (size - kernel) / stride + 1;
 }
 
@@ -114,13 +116,18 @@ void addChannels(Architecture& made) {
 Architecture convnet(const Model& model, Architecture made) {
   addChannels(made);
   const std::vector<int> filters = model.filters.empty() ? std::vector{32, 64} : model.filters;
+  // Of what is left of an image: small ones have no room for every pooling.
+  std::int64_t smaller = made.input.size() == 3 ? std::min(made.input[0], made.input[1]) : 0;
   for (const int count : filters) {
     made.layers.push_back({.type = LayerType::kConv2d,
                            .activation = Activation::kRelu,
                            .units = count,
                            .kernel = {3, 3},
                            .stride = {1, 1}});
+    smaller -= 2;
+    if (smaller < 2) continue;
     made.layers.push_back({.type = LayerType::kMaxPool2d, .kernel = {2, 2}, .stride = {2, 2}});
+    smaller /= 2;
   }
   made.layers.push_back({.type = LayerType::kFlatten});
   const double dropout = model.dropout < 0 ? 0.5 : model.dropout;

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "format/batch_rows.h"
 #include "spec/job.h"
 
 namespace dure {
@@ -52,6 +54,9 @@ struct Layer {
 struct Architecture {
   std::vector<std::int64_t> input;  // of one sample
   bool words = false;               // the input is numbers of words
+  // What a file does to samples before the first layer. Whoever reads the samples does it, so that
+  // what a network gets is scaled already.
+  std::optional<Scaling> scaling;
   std::vector<Layer> layers;
 };
 

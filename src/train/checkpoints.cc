@@ -260,7 +260,7 @@ void Checkpoints::take(const Progress& progress, std::int64_t global_batch) {
     for (const Parameter& parameter : network_.parameters().all()) {
       model.arrays.emplace_back(parameter.name, toArray(copyOf(parameter.value)));
     }
-    model.metadata = data_.about();
+    model.metadata = data_.about().metadata();
     model.metadata["format"] = "pt";
     snapshot.files.emplace_back(kModelFile, std::move(model));
     CheckpointStore::Manifest manifest{.step = progress.step,

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "train/model_files.h"
@@ -10,6 +11,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kRescaling = "Rescaling";
 // Larger than any image, and small enough to be multiplied.
 constexpr std::int64_t kMostWindow = 1 << 20;
 
@@ -341,6 +343,32 @@ class LayerReader {
   Layer layer_;
 };
 
+// A name that no layer has: "input", "input_1", …
+std::string freeName(const Architecture& architecture, const std::string& base) {
+  std::string name = base;
+  const auto taken = [&] {
+    return std::any_of(architecture.layers.begin(), architecture.layers.end(),
+                       [&](const Layer& layer) { return layer.name == name; });
+  };
+  for (int number = 1; taken(); ++number) name = fmt::format("{}_{}", base, number);
+  return name;
+}
+
+// What a Rescaling layer does. Throws json::exception where a field is missing or of another type.
+Result<Scaling> readRescaling(const KerasLayer& given) {
+  const auto refuse = [&](const char* why) {
+    return Error(Code::kInvalid, fmt::format("the layer {}: {}", given.name, why));
+  };
+  const json& scale = given.config.at("scale");
+  const json offset = given.config.value("offset", json(0));
+  if (!scale.is_number() || !offset.is_number())
+    return refuse("scale and offset must be one number each");
+  const Scaling made{.factor = scale.get<float>(), .offset = offset.get<float>()};
+  if (!std::isfinite(made.factor) || !std::isfinite(made.offset))
+    return refuse("scale and offset must be finite");
+  return made;
+}
+
 // The shape of one sample, if the layer's configuration says it.
 std::vector<std::int64_t> inputShape(const json& config) {
   for (const char* name : {"batch_input_shape", "batch_shape"}) {
@@ -357,16 +385,27 @@ std::vector<std::int64_t> inputShape(const json& config) {
 
 }  // namespace
 
-KerasModel toKeras(const Architecture& architecture, const Parameters& parameters) {
+KerasModel toKeras(const Architecture& architecture, const Parameters& parameters,
+                   const ModelAbout& about) {
   KerasModel model;
   json shape = json::array({nullptr});
   for (const std::int64_t size : architecture.input) shape.push_back(size);
   model.layers.push_back({.type = "InputLayer",
-                          .name = "input",
+                          .name = freeName(architecture, "input"),
                           .config = {{"batch_input_shape", shape},
                                      {"dtype", architecture.words ? "int32" : "float32"},
                                      {"sparse", false},
                                      {"ragged", false}}});
+  if (about.scaling != Scaling()) {
+    model.layers.push_back({.type = kRescaling,
+                            .name = freeName(architecture, "rescaling"),
+                            .config = {{"trainable", true},
+                                       {"dtype", "float32"},
+                                       {"scale", about.scaling.factor},
+                                       {"offset", about.scaling.offset}}});
+  }
+  if (!about.class_names.empty())
+    model.attributes["class_names"] = classNamesText(about.class_names);
   std::map<std::string, const Parameter*> by_name;
   for (std::size_t i = 0; i < parameters.size(); ++i) by_name[parameters[i].name] = &parameters[i];
   for (const Layer& layer : architecture.layers) {
@@ -389,6 +428,16 @@ Result<Architecture> fromKeras(const KerasModel& model) try {
     const auto shape = inputShape(given.config);
     if (!shape.empty() && architecture.input.empty()) architecture.input = shape;
     if (given.type == "InputLayer") continue;
+    if (given.type == kRescaling) {
+      if (!architecture.layers.empty() || architecture.scaling) {
+        return Error(Code::kInvalid,
+                     fmt::format("the layer {}: Rescaling must be the first layer", given.name));
+      }
+      const auto scaling = readRescaling(given);
+      if (!scaling) return scaling.error();
+      architecture.scaling = *scaling;
+      continue;
+    }
     auto layer = LayerReader(given).read();
     if (!layer) return std::move(layer).error();
     if (!names.insert(layer->name).second) {
@@ -398,6 +447,8 @@ Result<Architecture> fromKeras(const KerasModel& model) try {
   }
   if (architecture.layers.empty()) return Error(Code::kInvalid, "the model has no layers");
   architecture.words = architecture.layers.front().type == LayerType::kEmbedding;
+  if (architecture.words && architecture.scaling)
+    return Error(Code::kInvalid, "numbers of words cannot be rescaled");
   return architecture;
 } catch (const json::exception&) {
   return Error(Code::kInvalid, "a layer's configuration has a value of the wrong kind");

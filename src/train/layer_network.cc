@@ -147,7 +147,7 @@ class LayerNetwork : public Network {
     return x;
   }
 
-  Status save(const std::string& path, const std::map<std::string, std::string>& about) override {
+  Status save(const std::string& path, const ModelAbout& about) override {
     return saveLayers(path, architecture_, *parameters_, about);
   }
 

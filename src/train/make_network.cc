@@ -9,41 +9,45 @@
 namespace dure {
 namespace {
 
-struct KerasStack {
-  KerasModel file;
-  Architecture architecture;
-};
-
 Status checkThere(const std::string& file) {
   if (fileExists(file)) return {};
   return Error(Code::kNotFound, "train.model.file: there is no " + file);
 }
 
-Result<KerasStack> readStack(const std::string& path) {
+// Nothing for a module of somebody's own.
+Result<std::optional<LayerFile>> readLayers(const std::string& path) {
+  if (path.ends_with(".pt")) return readLayerScript(path);
   auto file = readKeras(path);
   if (!file) return std::move(file).error();
   auto architecture = fromKeras(*file);
   if (!architecture) return std::move(architecture).error().during(path);
-  return KerasStack{std::move(*file), std::move(*architecture)};
+  NamedArrays weights = weightsFromKeras(*file, *architecture);
+  return std::optional(LayerFile{std::move(*architecture), std::move(weights)});
 }
 
-// A Keras model as it takes samples of this shape, with the file's weights where it has them.
-Result<std::unique_ptr<Network>> loadKerasNetwork(const std::string& path, const DataShape& data,
-                                                  std::uint64_t seed) {
-  auto stack = readStack(path);
-  if (!stack) return std::move(stack).error();
-  Architecture& architecture = stack->architecture;
+// The layers as they take samples of this shape, with the file's weights where it has them.
+Result<std::unique_ptr<Network>> makeFromLayers(LayerFile file, const DataShape& data,
+                                                std::uint64_t seed) {
+  Architecture& architecture = file.architecture;
   architecture.input = data.sample;
   const bool image = architecture.layers.front().type == LayerType::kConv2d;
   if (image && architecture.input.size() == 2) architecture.input.push_back(1);
-  if (auto connected = connect(architecture); !connected)
-    return std::move(connected).error().during(path);
-  const NamedArrays weights = weightsFromKeras(stack->file, architecture);
+  if (auto connected = connect(architecture); !connected) return std::move(connected).error();
   auto network = makeLayerNetwork(std::move(architecture), seed);
-  if (network && !weights.empty()) {
-    if (auto loaded = loadWeights((*network)->parameters(), weights); !loaded)
-      return std::move(loaded).error().during(path);
+  if (network && !file.weights.empty()) {
+    if (auto loaded = loadWeights((*network)->parameters(), file.weights); !loaded)
+      return std::move(loaded).error();
   }
+  return network;
+}
+
+Result<std::unique_ptr<Network>> loadNetwork(const std::string& path, const DataShape& data,
+                                             std::uint64_t seed) {
+  auto layers = readLayers(path);
+  if (!layers) return std::move(layers).error();
+  if (!*layers) return loadScriptNetwork(path);
+  auto network = makeFromLayers(**std::move(layers), data, seed);
+  if (!network) return std::move(network).error().during(path);
   return network;
 }
 
@@ -93,14 +97,16 @@ Result<ModelInput> inputOf(const Model& model) {
   ModelInput input{.words = model.name == "text", .vocabulary = model.vocabulary};
   if (model.file.empty()) return input;
   if (auto there = checkThere(model.file); !there) return std::move(there).error();
-  if (model.file.ends_with(".pt")) {
+  const auto layers = readLayers(model.file);
+  if (!layers) return layers.error();
+  if (!*layers) {
     input.words = model.vocabulary > 0;
     return input;
   }
-  const auto stack = readStack(model.file);
-  if (!stack) return stack.error();
-  input.words = stack->architecture.words;
-  const std::int64_t known = stack->architecture.layers.front().vocabulary;
+  const Architecture& architecture = (*layers)->architecture;
+  input.words = architecture.words;
+  input.scaling = architecture.scaling;
+  const std::int64_t known = architecture.layers.front().vocabulary;
   if (model.vocabulary > 0 && !input.words) {
     return Error(
         Code::kInvalid,
@@ -124,8 +130,7 @@ Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape
       return makeLayerNetwork(std::move(*architecture), train.seed);
     }
     if (auto there = checkThere(model.file); !there) return std::move(there).error();
-    return model.file.ends_with(".pt") ? loadScriptNetwork(model.file)
-                                       : loadKerasNetwork(model.file, data, train.seed);
+    return loadNetwork(model.file, data, train.seed);
   }();
   if (!network) return network;
   if (!model.file.empty()) {

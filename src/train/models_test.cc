@@ -249,5 +249,126 @@ TEST_F(ModelsTest, OptionsOfLayersThatAreNotThereAreRefusedByName) {
               HasSubstr("kernel_initializer must be"));
 }
 
+// Samples of bytes, as a data set has them.
+const ModelAbout& bytesAbout() {
+  static const ModelAbout about{.sample = {8, 8},
+                                .scaling = {.factor = 0.0125F, .offset = -1.5F},
+                                .class_names = {"cat", "dog", "hen"}};
+  return about;
+}
+
+TEST_F(ModelsTest, WhatIsWrittenTakesSamplesAsTheDataHasThem) {
+  const DataShape data{.sample = {8, 8}, .classes = 3};
+  const at::Tensor bytes = at::randint(0, 256, {5, 8, 8}, at::kByte);
+  const at::Tensor scaled = bytes.to(at::kFloat) * 0.0125F - 1.5F;
+  for (const char* name : {"convnet", "mlp", "linear"}) {
+    Train train;
+    train.model.name = name;
+    auto network = makeNetwork(train, data);
+    ASSERT_TRUE(network) << network.error().message();
+    const at::Tensor expected = at::softmax((*network)->forward(scaled, nullptr), -1);
+    ASSERT_TRUE((*network)->save(path("out.pt"), bytesAbout()));
+    torch::jit::Module read = torch::jit::load(path("out.pt"));
+    EXPECT_FALSE(read.attr("training").toBool());
+    EXPECT_TRUE(at::allclose(read.forward({bytes}).toTensor(), expected, 1e-4, 1e-5)) << name;
+    EXPECT_TRUE(
+        at::allclose(read.forward({bytes.to(at::kDouble)}).toTensor(), expected, 1e-4, 1e-5));
+    const auto names = read.attr("class_names").toListRef();
+    ASSERT_EQ(names.size(), 3u);
+    EXPECT_EQ(names[1].toStringRef(), "dog");
+    ASSERT_TRUE((*network)->save(path("out.h5"), bytesAbout()));
+    const auto keras = readKeras(path("out.h5"));
+    ASSERT_TRUE(keras) << keras.error().message();
+    ASSERT_GT(keras->layers.size(), 2u);
+    EXPECT_EQ(keras->layers[1].type, "Rescaling");
+    EXPECT_EQ(keras->layers[1].config["scale"].get<float>(), 0.0125F);
+    EXPECT_EQ(keras->layers[1].config["offset"].get<float>(), -1.5F);
+  }
+}
+
+TEST_F(ModelsTest, WhatIsWrittenGoesOnAsWhatItWas) {
+  const DataShape data{.sample = {8, 8}, .classes = 3};
+  const at::Tensor input = at::randn({5, 8, 8});
+  Train train;
+  train.model.name = "convnet";
+  train.model.dropout = 0;
+  auto network = makeNetwork(train, data);
+  ASSERT_TRUE(network) << network.error().message();
+  const at::Tensor expected = (*network)->forward(input, nullptr).detach().clone();
+  for (const char* file : {"out.pt", "out.h5"}) {
+    ASSERT_TRUE((*network)->save(path(file), bytesAbout()));
+    const auto about = inputOf(trainOf(path(file)).model);
+    ASSERT_TRUE(about) << about.error().message();
+    EXPECT_EQ(about->scaling, bytesAbout().scaling) << file;
+    auto again = makeNetwork(trainOf(path(file)), data);
+    ASSERT_TRUE(again) << again.error().message();
+    // Logits, of images with their channels last, that learn in the same way.
+    EXPECT_TRUE(at::equal((*again)->forward(input, nullptr), expected)) << file;
+    step(**again, input);
+    auto once = makeNetwork(train, data);
+    step(**once, input);
+    EXPECT_TRUE(at::equal((*again)->parameters().values(), (*once)->parameters().values())) << file;
+  }
+}
+
+TEST_F(ModelsTest, LayersWithoutTheirDescriptionAreRefused) {
+  torch::jit::Module module("Model");
+  torch::jit::Module dense("Layer_dense", module._ivalue()->compilation_unit());
+  dense.register_parameter("weight", at::zeros({3, 4}).requires_grad_(true), false);
+  module.register_module("dense", dense);
+  module.define("def forward(self, x):\n    return torch.mm(x, torch.t(self.dense.weight))\n");
+  module.save(path("old.pt"));
+  const auto network = makeNetwork(trainOf(path("old.pt")), {.sample = {4}, .classes = 3});
+  ASSERT_FALSE(network);
+  EXPECT_EQ(network.error().code(), Code::kInvalid);
+  EXPECT_THAT(network.error().message(), HasSubstr("without their description"));
+}
+
+TEST_F(ModelsTest, WindowsThatDoNotFitAreRefusedOrLeftOut) {
+  // 8 is 6 after a convolution, 3 after pooling, 1 after the second one: no second pooling.
+  Train train;
+  train.model.name = "convnet";
+  for (const std::int64_t size : {8, 9, 10, 28}) {
+    auto network = makeNetwork(train, {.sample = {size, size}, .classes = 3});
+    ASSERT_TRUE(network) << network.error().message();
+    step(**network, at::randn({5, size, size}));
+  }
+  const auto small = makeNetwork(train, {.sample = {5, 5}, .classes = 3});
+  ASSERT_FALSE(small);
+  EXPECT_THAT(small.error().message(), HasSubstr("conv2d_1 takes an image at least as large"));
+  const std::string file = writeKerasModel(
+      json::array({layer("MaxPooling2D", {{"name", "p"}, {"pool_size", 4}, {"strides", 3}}),
+                   layer("Flatten", {{"name", "f"}}), layer("Dense", {{"units", 3}})}));
+  EXPECT_TRUE(makeNetwork(trainOf(file), {.sample = {4, 4, 1}, .classes = 3}));
+  const auto pooled = makeNetwork(trainOf(file), {.sample = {2, 2, 1}, .classes = 3});
+  ASSERT_FALSE(pooled);
+  EXPECT_THAT(pooled.error().message(), HasSubstr("the layer p takes an image at least as large"));
+}
+
+TEST_F(ModelsTest, SizesThatCannotBeCountedAreRefused) {
+  const auto why = [&](json config) {
+    const auto network =
+        makeNetwork(trainOf(writeKerasModel(json::array({layer("Dense", config)}))),
+                    {.sample = {4096}, .classes = 3});
+    return network ? std::string("made") : network.error().message();
+  };
+  EXPECT_THAT(why({{"units", std::int64_t{1} << 50}}), HasSubstr("too large"));
+  EXPECT_THAT(why({{"units", std::int64_t{1} << 62}}), HasSubstr("too large"));
+}
+
+TEST_F(ModelsTest, RescalingComesFirstOrNotAtAll) {
+  const auto why = [](std::vector<KerasLayer> layers) {
+    const auto made = fromKeras({.layers = std::move(layers)});
+    return made ? std::string("made") : made.error().message();
+  };
+  const KerasLayer dense{.type = "Dense", .name = "d", .config = {{"units", 3}}};
+  const KerasLayer scale{.type = "Rescaling", .name = "r", .config = {{"scale", 0.5}}};
+  EXPECT_EQ(why({scale, dense}), "made");
+  EXPECT_THAT(why({dense, scale}), HasSubstr("the layer r: Rescaling must be the first"));
+  EXPECT_THAT(why({scale, scale, dense}), HasSubstr("must be the first"));
+  EXPECT_THAT(why({{.type = "Rescaling", .name = "r", .config = {{"scale", {1, 2}}}}, dense}),
+              HasSubstr("one number each"));
+}
+
 }  // namespace
 }  // namespace dure

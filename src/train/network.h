@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "train/architecture.h"
+#include "train/model_about.h"
 #include "train/parameters.h"
 
 namespace dure {
@@ -38,7 +39,7 @@ class Network {
   virtual void beginStep(bool add) = 0;
 
   // The file's ending says which format. Invalid for one that this network cannot be written in.
-  virtual Status save(const std::string& path, const std::map<std::string, std::string>& about) = 0;
+  virtual Status save(const std::string& path, const ModelAbout& about) = 0;
 
  protected:
   std::unique_ptr<Parameters> parameters_;
@@ -46,13 +47,15 @@ class Network {
 
 // A stack of our own layers, with weights drawn by the seed.
 Result<std::unique_ptr<Network>> makeLayerNetwork(Architecture architecture, std::uint64_t seed);
-// A TorchScript module of the user's own, with the weights in the file.
+// A TorchScript module of the user's own, with the weights in the file. Invalid for one that
+// saveLayers wrote: those are read as the layers that they are.
 Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path);
 
 // What a model takes, as far as that is known before the data is opened.
 struct ModelInput {
   bool words = false;
-  std::int64_t vocabulary = 0;  // with `words`: how many it knows; 0: as many as the data has
+  std::int64_t vocabulary = 0;     // with `words`: how many it knows; 0: as many as the data has
+  std::optional<Scaling> scaling;  // what the file does to samples
 };
 Result<ModelInput> inputOf(const Model& model);
 

@@ -77,13 +77,13 @@ class ScriptNetwork : public Network {
     return output.dim() > 2 ? output.flatten(1) : output;
   }
 
-  Status save(const std::string& path, const std::map<std::string, std::string>& about) override {
+  Status save(const std::string& path, const ModelAbout& about) override {
     const std::string parent = std::filesystem::path(path).parent_path().string();
     if (!parent.empty()) {
       if (auto made = makeDirectories(parent); !made) return made;
     }
     if (path.ends_with(".safetensors")) {
-      Safetensors content{.arrays = namedWeights(*parameters_), .metadata = about};
+      Safetensors content{.arrays = namedWeights(*parameters_), .metadata = about.metadata()};
       for (const auto& named : module_.named_buffers())
         content.arrays.emplace_back(named.name, toArray(named.value));
       content.metadata["format"] = "pt";
@@ -97,7 +97,8 @@ class ScriptNetwork : public Network {
       tensors.push_back((*parameters_)[i].value);
     const MemoryOfTheirOwn apart(std::move(tensors));
     module_.eval();
-    return saveTorchScript(path, module_, about);
+    addClassNames(module_, about.class_names);
+    return saveTorchScript(path, module_, about.metadata());
   }
 
  private:
@@ -113,10 +114,29 @@ class ScriptNetwork : public Network {
   std::vector<at::Tensor> buffers_;
 };
 
+// Whether saveLayers wrote it: its layers are modules of their own, named so.
+bool isOfLayers(const torch::jit::Module& module) {
+  const auto named = [](const torch::jit::Module& each) {
+    return each.type()->name() ? each.type()->name()->name() : std::string();
+  };
+  if (named(module) != "Model" || module.children().size() == 0) return false;
+  for (const torch::jit::Module child : module.children()) {
+    if (!named(child).starts_with("Layer_")) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path) try {
   torch::jit::Module module = torch::jit::load(path, at::kCPU);
+  // Its outputs are probabilities, and its images have their channels last.
+  if (isOfLayers(module)) {
+    return Error(Code::kInvalid,
+                 path +
+                     ": a model of Dure's own layers without their description, as older versions "
+                     "wrote it; train from its .h5, or from its .safetensors as model.weights");
+  }
   for (const auto& named : module.named_parameters()) {
     if (named.value.scalar_type() != at::kFloat) {
       return Error(Code::kInvalid,

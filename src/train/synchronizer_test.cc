@@ -33,7 +33,7 @@ class Pulled : public Network {
 
   at::Tensor forward(const at::Tensor& input, const StepRandom*) override { return input; }
   void beginStep(bool) override {}
-  Status save(const std::string&, const std::map<std::string, std::string>&) override { return {}; }
+  Status save(const std::string&, const ModelAbout&) override { return {}; }
 };
 
 Train trainWith(const Sync& sync) {

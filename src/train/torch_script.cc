@@ -1,28 +1,40 @@
+#include <caffe2/serialize/inline_container.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <torch/script.h>
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <sstream>
 
 #include "base/files.h"
+#include "base/text.h"
+#include "format/keras_config.h"
+#include "format/keras_parse.h"
 #include "train/model_files.h"
+#include "train/reason.h"
 
 namespace dure {
 namespace {
 
+// Where the archive of a module holds what we say about it, and the name of what says what the
+// layers are, as Keras would.
+constexpr const char* kFolder = "dure/";
+constexpr const char* kArchitecture = "architecture";
+
 // What a module must not be called: the words of the language, and what a module has already.
 bool isTaken(const std::string& name) {
   static const std::set<std::string> taken{
-      "False",    "None",     "True",    "and",      "as",         "assert",     "async",
-      "await",    "break",    "class",   "continue", "def",        "del",        "elif",
-      "else",     "except",   "finally", "for",      "from",       "global",     "if",
-      "import",   "in",       "is",      "lambda",   "nonlocal",   "not",        "or",
-      "pass",     "raise",    "return",  "try",      "while",      "with",       "yield",
-      "forward",  "training", "train",   "eval",     "parameters", "buffers",    "modules",
-      "children", "apply",    "to",      "type",     "float",      "half",       "double",
-      "copy",     "save",     "code",    "graph",    "zero_grad",  "state_dict", "print"};
+      "False",   "None",        "True",     "and",      "as",       "assert",     "async",
+      "await",   "break",       "class",    "continue", "def",      "del",        "elif",
+      "else",    "except",      "finally",  "for",      "from",     "global",     "if",
+      "import",  "in",          "is",       "lambda",   "nonlocal", "not",        "or",
+      "pass",    "raise",       "return",   "try",      "while",    "with",       "yield",
+      "forward", "class_names", "training", "train",    "eval",     "parameters", "buffers",
+      "modules", "children",    "apply",    "to",       "type",     "float",      "half",
+      "double",  "copy",        "save",     "code",     "graph",    "zero_grad",  "state_dict",
+      "print"};
   return taken.count(name) > 0 || name.starts_with("__");
 }
 
@@ -143,47 +155,8 @@ std::string linesOf(const Layer& layer, const std::string& name) {
   return lines;
 }
 
-}  // namespace
-
-std::string toTorchScript(const Architecture& architecture) {
-  std::string source = "def forward(self, x):\n";
-  const auto& shape = architecture.input;
-  if (shape.size() == 3) {
-    source += fmt::format("    x = torch.permute(torch.reshape(x, [-1, {}]), [0, 3, 1, 2])\n",
-                          fmt::join(shape, ", "));
-  }
-  const auto names = scriptNames(architecture);
-  for (const Layer& layer : architecture.layers) source += linesOf(layer, names.at(layer.name));
-  return source + "    return x\n";
-}
-
-Status saveTorchScript(const std::string& path, const torch::jit::Module& module,
-                       const std::map<std::string, std::string>& about) {
-  // In memory first: torch's own way into a file ends the process if the disk is full.
-  std::ostringstream bytes;
-  try {
-    torch::jit::ExtraFilesMap extra;
-    for (const auto& [name, text] : about) extra["dure/" + name] = text;
-    module.save(bytes, extra);
-  } catch (const std::exception& error) {
-    return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
-  }
-  return replaceFile(path, bytes.view());
-}
-
-Status saveLayers(const std::string& path, const Architecture& architecture,
-                  const Parameters& parameters,
-                  const std::map<std::string, std::string>& about) try {
-  const std::string parent = std::filesystem::path(path).parent_path().string();
-  if (!parent.empty()) {
-    if (auto made = makeDirectories(parent); !made) return made;
-  }
-  if (path.ends_with(".h5")) return writeKeras(path, toKeras(architecture, parameters));
-  if (path.ends_with(".safetensors")) {
-    Safetensors content{.arrays = namedWeights(parameters), .metadata = about};
-    content.metadata["format"] = "pt";
-    return writeSafetensors(path, content);
-  }
+// The layers with their weights, each a module of its own, in evaluation mode.
+torch::jit::Module scriptModule(const Architecture& architecture, const Parameters& parameters) {
   torch::jit::Module module("Model");
   std::map<std::string, torch::jit::Module> children;
   const auto names = scriptNames(architecture);
@@ -193,22 +166,126 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
     const std::string& layer = names.at(parameter.name.substr(0, dot));
     auto child = children.find(layer);
     if (child == children.end()) {
-      child = children
-                  .emplace(layer, torch::jit::Module("Layer_" + layer,
-                                                     module._ivalue()->compilation_unit()))
-                  .first;
+      const torch::jit::Module made("Layer_" + layer, module._ivalue()->compilation_unit());
+      child = children.emplace(layer, made).first;
     }
     // Whoever goes on training it finds what is frozen still frozen.
     at::Tensor value = parameter.value.detach().clone(at::MemoryFormat::Contiguous);
     value.requires_grad_(parameter.value.requires_grad());
     child->second.register_parameter(parameter.name.substr(dot + 1), value, false);
   }
-  for (const auto& [name, child] : children) module.register_module(name, child);
-  module.define(toTorchScript(architecture));
-  module.eval();
-  return saveTorchScript(path, module, about);
+  // Python asks every module for it, and torch.jit.freeze does.
+  const auto set_mode = [](torch::jit::Module each) {
+    each.register_attribute("training", c10::BoolType::get(), false);
+  };
+  for (const auto& [name, child] : children) {
+    set_mode(child);
+    module.register_module(name, child);
+  }
+  set_mode(module);
+  return module;
+}
+
+// What saveTorchScript put beside the module; nothing if there is no such file in it.
+std::optional<std::string> readExtra(const std::string& path, const std::string& name) try {
+  caffe2::serialize::PyTorchStreamReader reader(path);
+  const std::string record = std::string("extra/") + kFolder + name;
+  if (!reader.hasRecord(record)) return std::nullopt;
+  const auto [data, size] = reader.getRecord(record);
+  return std::string(static_cast<const char*>(data.get()), size);
+} catch (const std::exception&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string toTorchScript(const Architecture& architecture, const ModelAbout& about) {
+  std::string source = "def forward(self, x):\n";
+  const auto line = [&](const std::string& text) { source += "    " + text + "\n"; };
+  line(architecture.words ? "x = x.long()" : "x = x.float()");
+  if (about.scaling != Scaling()) {
+    line(fmt::format("x = x * {} + ({})", double{about.scaling.factor},
+                     double{about.scaling.offset}));
+  }
+  const auto& shape = architecture.input;
+  line(fmt::format("x = torch.reshape(x, [-1, {}])", fmt::join(shape, ", ")));
+  if (shape.size() == 3) line("x = torch.permute(x, [0, 3, 1, 2])");
+  const auto names = scriptNames(architecture);
+  for (const Layer& layer : architecture.layers) source += linesOf(layer, names.at(layer.name));
+  return source + "    return x\n";
+}
+
+void addClassNames(torch::jit::Module& module, const std::vector<std::string>& names) {
+  c10::List<std::string> list;
+  for (const std::string& name : names) list.push_back(toValidUtf8(name));
+  const auto type = c10::ListType::create(c10::StringType::get());
+  if (!module.hasattr("class_names")) module.register_attribute("class_names", type, list);
+}
+
+Status saveTorchScript(const std::string& path, const torch::jit::Module& module,
+                       const std::map<std::string, std::string>& about) {
+  // In memory first: torch's own way into a file ends the process if the disk is full.
+  std::ostringstream bytes;
+  try {
+    torch::jit::ExtraFilesMap extra;
+    for (const auto& [name, text] : about) extra[kFolder + name] = text;
+    module.save(bytes, extra);
+  } catch (const std::exception& error) {
+    return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
+  }
+  return replaceFile(path, bytes.view());
+}
+
+Status saveLayers(const std::string& path, const Architecture& architecture,
+                  const Parameters& parameters, const ModelAbout& about) try {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  if (!parent.empty()) {
+    if (auto made = makeDirectories(parent); !made) return made;
+  }
+  if (path.ends_with(".h5")) return writeKeras(path, toKeras(architecture, parameters, about));
+  if (path.ends_with(".safetensors")) {
+    Safetensors content{.arrays = namedWeights(parameters), .metadata = about.metadata()};
+    content.metadata["format"] = "pt";
+    return writeSafetensors(path, content);
+  }
+  torch::jit::Module module = scriptModule(architecture, parameters);
+  addClassNames(module, about.class_names);
+  module.define(toTorchScript(architecture, about));
+  auto extra = about.metadata();
+  extra[kArchitecture] = kerasConfig(toKeras(architecture, parameters, about)).dump();
+  return saveTorchScript(path, module, extra);
 } catch (const std::exception& error) {
   return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
+}
+
+Result<std::optional<LayerFile>> readLayerScript(const std::string& path) {
+  const auto text = readExtra(path, kArchitecture);
+  if (!text) return std::optional<LayerFile>();
+  const FileBytes bytes{.name = path,
+                        .bytes = std::as_bytes(std::span(text->data(), text->size())),
+                        .owner = nullptr};
+  auto described = parseKeras(bytes);
+  if (!described) return std::move(described).error();
+  auto architecture = fromKeras(*described);
+  if (!architecture) return std::move(architecture).error().during(path);
+  LayerFile read{.architecture = std::move(*architecture), .weights = {}};
+  try {
+    const torch::jit::Module module = torch::jit::load(path, at::kCPU);
+    std::map<std::string, std::string> layers;  // by their names in the module
+    for (const auto& [layer, name] : scriptNames(read.architecture)) layers[name] = layer;
+    for (const auto& named : module.named_parameters()) {
+      const std::size_t dot = std::min(named.name.rfind('.'), named.name.size());
+      const auto layer = layers.find(named.name.substr(0, dot));
+      if (layer == layers.end() || !isArrayType(named.value))
+        return Error(Code::kInvalid,
+                     fmt::format("{}: {} is no weight of a layer", path, named.name));
+      read.weights.emplace_back(layer->second + named.name.substr(dot), toArray(named.value));
+    }
+  } catch (const std::exception& error) {
+    return Error(Code::kInvalid,
+                 fmt::format("{}: not a TorchScript module: {}", path, reasonOf(error)));
+  }
+  return std::optional<LayerFile>(std::move(read));
 }
 
 }  // namespace dure

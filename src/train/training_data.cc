@@ -4,8 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
+#include <cmath>
 
 #include "train/network.h"
 
@@ -15,6 +14,26 @@ namespace {
 constexpr std::int64_t kUnknownWord = 2;  // by the convention of Keras' data sets
 // Beyond this a number is a quantity, or damage, unless the job says that there are as many words.
 constexpr std::int64_t kMostWords = std::int64_t{1} << 24;
+
+bool nearly(float a, float b) {
+  return std::abs(a - b) <= 1e-5F * std::max(std::abs(a), std::abs(b));
+}
+
+// What the job says, or else what the model's file does to samples: never both.
+Result<Scaling> scalingFor(const Train& train, DType type, const std::optional<Scaling>& own) {
+  const Data& data = train.data;
+  const bool said = data.scale > 0 || data.mean != 0 || data.std != 1;
+  if (own && !said) return *own;
+  const double scale = data.scale > 0 ? data.scale : type == DType::kU8 ? 1.0 / 255 : 1;
+  const Scaling made{.factor = static_cast<float>(scale / data.std),
+                     .offset = static_cast<float>(-data.mean / data.std)};
+  if (!own) return made;
+  if (nearly(own->factor, made.factor) && nearly(own->offset, made.offset)) return *own;
+  return Error(Code::kInvalid,
+               fmt::format("train.data: {} makes sample × {} + {} of samples, and scale, mean and "
+                           "std make it sample × {} + {}; leave them out",
+                           train.model.file, own->factor, own->offset, made.factor, made.offset));
+}
 
 }  // namespace
 
@@ -51,11 +70,9 @@ Result<TrainingData> TrainingData::open(const Train& train) {
                  fmt::format("train.data: {} takes numbers of words, and the samples are {}",
                              train.model.file, dtypeName(split.sampleType())));
   }
-  const double scale = wanted.scale > 0                   ? wanted.scale
-                       : split.sampleType() == DType::kU8 ? 1.0 / 255
-                                                          : 1;
-  data.scaling_ = {.factor = static_cast<float>(scale / wanted.std),
-                   .offset = static_cast<float>(-wanted.mean / wanted.std)};
+  const auto scaling = scalingFor(train, split.sampleType(), input->scaling);
+  if (!scaling) return scaling.error();
+  data.scaling_ = *scaling;
   if (data.shape_.words) {
     data.shape_.vocabulary = input->vocabulary;
     // Where the job itself gives a vocabulary, words beyond it are unknown, and no mistake.
@@ -125,16 +142,11 @@ Result<Batch> TrainingData::read(const Split& split, std::span<const std::int64_
   return batch;
 }
 
-std::map<std::string, std::string> TrainingData::about() const {
-  std::map<std::string, std::string> about{
-      {"input_shape", fmt::format("[{}]", fmt::join(shape_.sample, ", "))},
-      {"input", shape_.words ? "words" : "numbers"},
-      {"input_scale", fmt::format("{}", scaling_.factor)},
-      {"input_offset", fmt::format("{}", scaling_.offset)}};
-  if (!dataset_.class_names.empty()) {
-    about["classes"] = nlohmann::json(dataset_.class_names).dump();
-  }
-  return about;
+ModelAbout TrainingData::about() const {
+  return {.sample = shape_.sample,
+          .words = shape_.words,
+          .scaling = shape_.words ? Scaling() : scaling_,
+          .class_names = dataset_.class_names};
 }
 
 }  // namespace dure

@@ -11,6 +11,7 @@
 #include "format/dataset.h"
 #include "spec/job.h"
 #include "train/architecture.h"
+#include "train/model_about.h"
 
 namespace dure {
 
@@ -35,8 +36,8 @@ class TrainingData {
 
   Result<Batch> read(const Split& split, std::span<const std::int64_t> rows) const;
 
-  // What is done to samples, for whoever feeds the model later: {"scale": "0.0039", …}.
-  std::map<std::string, std::string> about() const;
+  // What is done to samples, for whoever feeds the model later.
+  ModelAbout about() const;
 
  private:
   Status checkWords(const Model& model);

@@ -104,12 +104,39 @@ TEST_F(TrainingDataTest, ScalesShiftsAndShapesAsItIsTold) {
   samples = samplesOf(job);
   EXPECT_THAT(samples.sizes().vec(), ElementsAre(2, 2, 2));
   EXPECT_THAT(valuesOf<float>(samples[1]), ElementsAre(-0.375, -0.25, -0.125, 0));
-  const auto about = TrainingData::open(job)->about();
+  const auto about = TrainingData::open(job)->about().metadata();
   EXPECT_EQ(about.at("input_shape"), "[2, 2]");
   EXPECT_EQ(about.at("input_scale"), "0.125");
   EXPECT_EQ(about.at("input_offset"), "-0.5");
   job.data.shape = {3, 2};
   EXPECT_THAT(why(job), HasSubstr("train.data.shape: [3, 2] does not fit samples of shape [4]"));
+}
+
+constexpr const char* kRescaled = R"({"class_name": "Rescaling", "config": {"name": "r",
+    "scale": 0.5, "offset": -2}}, {"class_name": "Dense", "config": {"name": "d", "units": 2}})";
+
+TEST_F(TrainingDataTest, WhatAModelDoesToSamplesIsDoneOnce) {
+  writeRows<std::uint8_t>("|u1", {0, 51, 102, 255});
+  Train job = train(writeModel(kRescaled));
+  EXPECT_THAT(valuesOf<float>(samplesOf(job)), ElementsAre(-2, 23.5, 49, 125.5));
+  // The job may say the same again.
+  job.data.scale = 1;
+  job.data.mean = 4;
+  job.data.std = 2;
+  EXPECT_THAT(valuesOf<float>(samplesOf(job)), ElementsAre(-2, 23.5, 49, 125.5));
+  job.data.mean = 5;
+  EXPECT_THAT(why(job), HasSubstr("net.json makes sample × 0.5 + -2 of samples, and scale, mean "
+                                  "and std make it sample × 0.5 + -2.5; leave them out"));
+}
+
+TEST_F(TrainingDataTest, NumbersThatAreNotFiniteAreNamed) {
+  writeRows<float>("<f4", {1, 2, 3, std::numeric_limits<float>::quiet_NaN()});
+  const auto data = TrainingData::open(train());
+  ASSERT_TRUE(data) << data.error().message();
+  const std::int64_t rows[] = {1, 0};
+  const auto batch = data->read(*data->dataset().train, rows);
+  ASSERT_FALSE(batch);
+  EXPECT_THAT(batch.error().message(), HasSubstr("x_train: row 1: value 2 of the sample is NaN"));
 }
 
 TEST_F(TrainingDataTest, OtherNumbersThanBytesAreTakenAsTheyAre) {

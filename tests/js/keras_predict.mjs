@@ -26,6 +26,6 @@ const weightData = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes
 const model = await tf.loadLayersModel({
   load: async () => ({ modelTopology: { model_config: topology }, weightSpecs: specs, weightData }),
 });
-const { shape, values } = JSON.parse(readFileSync(input, "utf8"));
-const result = model.predict(tf.tensor(values, shape));
+const { shape, values, dtype } = JSON.parse(readFileSync(input, "utf8"));
+const result = model.predict(tf.tensor(values, shape, dtype));
 console.log(JSON.stringify(Array.from(result.dataSync())));
