@@ -218,5 +218,43 @@ raise RuntimeError('no room for rank ' + os.environ['DURE_RANK'])
                 answer += more
         return answer
 
+    # As in TensorFlow 2: the chief works, workers and parameter servers serve it for ever.
+    SERVING = """
+import json, os, time
+role = json.loads(os.environ['TF_CONFIG'])['task']['type']
+if role != os.environ['FIRST'] or os.environ['DURE_INDEX'] != '0':
+    while True: time.sleep(1)
+time.sleep(0.5)
+print('coordinator done', flush=True)
+"""
+
+    def test_the_end_of_the_chief_is_the_end_of_parameter_servers_and_workers(self):
+        self.write("program.py", self.SERVING)
+        for first, roles in (("chief", "{chief: 1, ps: 1}"), ("worker", "{ps: 2}")):
+            done = self.dure("run", "--name", first, "--workers", "2", "--strategy", "tensorflow",
+                             "--set", f"roles={roles}", "--set", f"env.FIRST={first}", "--",
+                             "/usr/bin/python3", "program.py", code=0, timeout=30)
+            self.assertEqual(done.out, "[0] coordinator done\n")
+            self.assertEqual(self.ps(first)["status"], "succeeded")
+
+    def test_whose_end_is_the_end_of_the_job(self):
+        # Rank 0 ends first; the other saves for a while.
+        self.write("program.py", "import os, time\nif os.environ['DURE_RANK'] == '1':\n"
+                   "    time.sleep(1)\n    open('saved-' + os.environ['NAME'], 'w')\n")
+        for name, options, saved in (
+                ("mirrored", ["--strategy", "tensorflow"], True),
+                ("chief", ["--strategy", "torch", "--set", "success=chief"], False),
+                ("all", ["--strategy", "tensorflow", "--set", "success=all"], True)):
+            self.dure("run", "--name", name, "--workers", "2", *options, "--set", f"env.NAME={name}",
+                      "--", "/usr/bin/python3", "program.py", code=0, timeout=30)
+            self.assertEqual((self.dir / f"saved-{name}").exists(), saved, name)
+
+    def test_a_worker_that_fails_while_the_chief_works_counts(self):
+        self.write("program.py", "import os, sys, time\nif os.environ['DURE_RANK'] == '1': sys.exit(3)\n"
+                   "time.sleep(30)\n")
+        done = self.dure("run", "--workers", "2", "--set", "success=chief", "--set", "restarts.limit=0",
+                         "--", "/usr/bin/python3", "program.py", code=1, timeout=30)
+        self.assertIn("rank 1 (worker-1) exited with 3", done.err)
+
 
 harness.main()

@@ -96,5 +96,27 @@ class Torch(harness.Case):
         self.assertEqual(self.train(2, 2, ["/usr/bin/python3", "-m", "torch.distributed.run", "-r", "1",
                                            "-t", "1", "program.py"]), self.TWO_BY_TWO)
 
+    # As people write it for PyTorchJob, and as the documentation of torchrun does.
+    PLAIN_LINE = ["sh", "-c", "torchrun --nnodes ${PET_NNODES} --nproc_per_node ${PET_NPROC_PER_NODE} "
+                  "--rdzv_id ${PET_RDZV_ID} --rdzv_backend ${PET_RDZV_BACKEND} "
+                  "--rdzv_endpoint ${PET_RDZV_ENDPOINT} program.py"]
+    C10D_LINE = ["sh", "-c", "torchrun --nnodes $PET_NNODES --nproc_per_node $PET_NPROC_PER_NODE "
+                 "--rdzv_id $PET_RDZV_ID --rdzv_backend c10d --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT "
+                 "program.py"]
+
+    def test_the_usual_line_of_torchrun(self):
+        self.assertEqual(self.train(2, 1, self.PLAIN_LINE), {0: (0, 1, "worker-0"), 1: (0, 1, "worker-1")})
+
+    def test_the_usual_line_of_torchrun_with_two_processes_each(self):
+        self.assertEqual(self.train(2, 2, self.PLAIN_LINE), self.TWO_BY_TWO)
+
+    def test_the_usual_line_of_torchrun_alone(self):
+        self.assertEqual(self.train(1, 2, self.PLAIN_LINE), {0: (0, 2, "worker-0"), 1: (1, 2, "worker-0")})
+
+    def test_torchrun_with_a_store_of_its_own(self):
+        # Here torchrun gives out the ranks in the order in which its nodes came.
+        self.assertEqual(sorted(self.train(2, 2, self.C10D_LINE).values()),
+                         sorted(self.TWO_BY_TWO.values()))
+
 
 harness.main()

@@ -46,7 +46,7 @@ std::int64_t wallClock() {
 // before it gets there.
 bool isEnding(RunningProgram& program) {
   program.readNow();
-  const std::string& tail = program.tail();
+  const std::string tail = program.errors();
   if (program.silent() > kLastWords ||
       tail.find("Traceback (most recent call last):") == std::string::npos) {
     return false;
@@ -407,7 +407,9 @@ void Agent::report() {
                                       .at_ms = ranked.ended_ms,
                                       .ran_ms = ranked.program->ran().count(),
                                       .asked = ranked.asked,
-                                      .tail = ranked.program->tail()});
+                                      .tail = ranked.program->tail(),
+                                      .errors = ranked.program->errors(),
+                                      .reported = ranked.program->reported()});
   }
   for (auto it = remotes_.begin(); it != remotes_.end();) {
     if (!it->second->program->settled()) {

@@ -3,58 +3,89 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "launch/last_words.h"
 
 namespace dure {
 namespace {
 
-// The line a person would look for: the last that names an error, or else the last one.
-std::string tellingLine(const std::string& tail) {
-  std::string last;
-  std::string error;
-  for (std::string line : split(tail, '\n')) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.pop_back();
-    // A ruler between paragraphs tells nothing.
-    if (std::none_of(line.begin(), line.end(),
-                     [](unsigned char c) { return std::isalnum(c) != 0; })) {
-      continue;
-    }
-    last = line;
-    const bool indented = line.front() == ' ' || line.front() == '\t';
-    const auto says = [&](const char* words) { return line.find(words) != std::string::npos; };
-    if (!indented &&
-        (says("Error") || says("error:") || says("Exception") || says("noticed that process"))) {
-      error = line;
-    }
+constexpr int kNotExecutable = 126;
+constexpr int kCommandNotFound = 127;
+constexpr int kUsage = 2;
+constexpr const char* kTrainer = "dure-trainer: ";
+
+bool has(const std::string& text, const char* words) {
+  return text.find(words) != std::string::npos;
+}
+
+// The trainer says what it warns of as it goes, and last why it ends.
+std::string trainersReason(const std::string& text) {
+  std::string found;
+  for (const std::string& line : split(text, '\n')) {
+    if (line.rfind(kTrainer, 0) == 0) found = line;
   }
-  std::string& line = error.empty() ? last : error;
+  return found;
+}
+
+// What an interpreter, a library or mpirun wrote to tell why the program ends.
+std::string formalReason(const std::string& text) {
+  const std::string rank = mpiRank(text);
+  const std::string who = rank.empty() ? "" : rank + ": ";
+  if (const std::string line = lastException(text); !line.empty()) return who + line;
+  if (const std::string line = abortReason(text); !line.empty()) return who + line;
+  return mpiFailure(text);
+}
+
+std::string choose(const Exited& exit) {
+  if (const std::string line = formalReason(exit.errors); !line.empty()) return line;
+  if (const std::string line = trainersReason(exit.errors); !line.empty()) return line;
+  if (const std::string line = firstComplaint(exit.errors); !line.empty()) return line;
+  if (const std::string line = formalReason(exit.tail); !line.empty()) return line;
+  // Nobody who is killed has said why.
+  return exit.status.signal != 0 ? "" : lastLine(exit.errors);
+}
+
+}  // namespace
+
+std::string explainingLine(const Exited& exit) {
+  std::string line = choose(exit);
   constexpr std::size_t kLongest = 300;
   if (line.size() > kLongest) line = line.substr(0, kLongest) + "…";
   return line;
 }
 
-}  // namespace
-
 int likelyCause(const Exited& exit) {
   for (const int signal : {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     if (exit.status.signal == signal) return 0;
   }
-  const std::string line = tellingLine(exit.tail);
-  for (const char* words : {"Connection", "connection", "Broken pipe", "peer", "is gone"}) {
-    if (line.find(words) != std::string::npos) return 2;
+  return tellsOfLostConnection(explainingLine(exit)) ? 2 : 1;
+}
+
+bool cannotHeal(const Exited& exit) {
+  const std::string line = explainingLine(exit);
+  const std::string exception = exceptionName(lastException(exit.errors));
+  constexpr std::array kMistakes{"ModuleNotFoundError", "ImportError", "SyntaxError",
+                                 "IndentationError", "TabError"};
+  if (std::any_of(kMistakes.begin(), kMistakes.end(),
+                  [&](const char* name) { return exception == name; })) {
+    return true;
   }
-  return 1;
+  if (has(line, "could not access or find the executable")) return true;
+  if (has(exit.errors, "can't open file '") && exit.status.code == kUsage) return true;
+  if (exit.status.code == kUsage && has(exit.errors, "usage: ")) return true;
+  if (exit.status.code == kCommandNotFound && has(exit.errors, "not found")) return true;
+  return exit.status.code == kNotExecutable && !exit.errors.empty();
 }
 
 std::string failureSentence(const std::string& who, const Exited& exit, int generation) {
   if (!exit.error.empty()) {
     return fmt::format("{} could not be started in generation {}: {}", who, generation, exit.error);
   }
-  const std::string line = tellingLine(exit.tail);
+  const std::string line = explainingLine(exit);
   return fmt::format("{} {} in generation {}, after {}{}{}", who, describeExit(exit.status),
                      generation, describeDuration(Duration(exit.ran_ms)), line.empty() ? "" : ": ",
                      line);

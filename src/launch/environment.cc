@@ -88,6 +88,9 @@ void addThreads(Environment& env, const Job& job, const Site& site, const Place&
   }
 }
 
+// The last local rank that torchrun's options can name.
+constexpr int kLastRedirected = 9;
+
 // What torchrun gives its workers, and in PET_* what torchrun itself reads when the program calls
 // it inside a task: one node per task, static rendezvous at the first task, no restarts of its own.
 void addTorch(Environment& env, const Job& job, const Roster& roster, const Site& site,
@@ -116,7 +119,17 @@ void addTorch(Environment& env, const Job& job, const Roster& roster, const Site
   env["PET_MASTER_ADDR"] = master.address;
   env["PET_MASTER_PORT"] = text(master.port);
   env["PET_RDZV_ID"] = job.name;
+  env["PET_RDZV_BACKEND"] = "static";
+  env["PET_RDZV_ENDPOINT"] = fmt::format("{}:{}", master.address, master.port);
+  // For who chooses c10d instead: torchrun would guess from host names who is to have the store.
+  env["PET_RDZV_CONF"] = place.group == 0 ? "is_host=1" : "is_host=0";
   env["PET_MAX_RESTARTS"] = "0";
+  // torchrun 1.13 fails on Python 3.11 unless it is told of a process whose output to redirect. So
+  // it is told of one that does not exist.
+  if (place.slots <= kLastRedirected) {
+    env["PET_REDIRECTS"] = fmt::format("{}:1", kLastRedirected);
+    env["PET_TEE"] = env["PET_REDIRECTS"];
+  }
 }
 
 void addTensorflow(Environment& env, const Roster& roster, const Site& site, const Task& task) {

@@ -70,12 +70,37 @@ TEST(TorchEnvironment, IsWhatTorchrunGivesToItsWorkers) {
                                 {"PET_NODE_RANK", "1"},
                                 {"PET_MASTER_ADDR", "10.0.0.2"},
                                 {"PET_MASTER_PORT", "2222"},
+                                {"PET_RDZV_BACKEND", "static"},
+                                {"PET_RDZV_ENDPOINT", "10.0.0.2:2222"},
+                                {"PET_RDZV_CONF", "is_host=0"},
+                                {"PET_REDIRECTS", "9:1"},
+                                {"PET_TEE", "9:1"},
                                 {"OMP_NUM_THREADS", "1"},
                                 {"DURE_RUN", "mnist.2"},
                                 {"DURE_RUN_ID", "6d1c"},
                                 {"DURE_GENERATION", "3"},
                                 {"DURE_RANK", "3"}};
   for (const auto& variable : expected) EXPECT_THAT(env, Contains(variable));
+}
+
+TEST(TorchEnvironment, AShellThatCallsTorchrunGetsOneProcessPerTask) {
+  Job job = makeJob(Strategy::kTorch, 2, 4);
+  const auto world = [&](const std::vector<std::string>& command) {
+    job.program.command = command;
+    return makeRoster(job, 2).world;
+  };
+  EXPECT_EQ(world({"sh", "-c", "torchrun --nnodes ${PET_NNODES} train.py"}), 2);
+  EXPECT_EQ(world({"/bin/bash", "-ec", "cd x && exec /usr/bin/torchrun train.py"}), 2);
+  EXPECT_EQ(world({"bash", "-e", "-c", "pip install y;python3 -m torch.distributed.run a.py"}), 2);
+  EXPECT_EQ(world({"sh", "-c", "python3 train.py --with torchrun.yaml"}), 8);
+  EXPECT_EQ(world({"sh", "torchrun.sh"}), 8);
+  EXPECT_EQ(world({"python3", "-c", "torchrun"}), 8);
+  EXPECT_EQ(world({"sh", "-c"}), 8);
+}
+
+TEST(TorchEnvironment, NoProcessThatExistsIsRedirected) {
+  Job job = makeJob(Strategy::kTorch, 1, 10);
+  EXPECT_THAT(environment(job, "worker-0"), Not(Contains(Key("PET_REDIRECTS"))));
 }
 
 TEST(TorchEnvironment, RespectsThreadsThatTheUserChose) {
@@ -99,6 +124,7 @@ TEST(TorchEnvironment, TorchrunAsTheProgramGetsOneProcessPerTask) {
   EXPECT_THAT(environment(job, "worker-1"), Contains(Pair("PET_NPROC_PER_NODE", "4")));
   job.program.command = {"python3", "-m", "torch.distributed.run", "train.py"};
   EXPECT_EQ(makeRoster(job, 2).world, 2);
+  EXPECT_THAT(environment(job, "worker-0"), Contains(Pair("PET_RDZV_CONF", "is_host=1")));
 }
 
 TEST(TorchEnvironment, TheFirstRankHasTimeToListen) {

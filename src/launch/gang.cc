@@ -10,15 +10,12 @@
 namespace dure {
 namespace {
 
-// A task that is lost or refused in this many generations in a row does not come back by itself.
-constexpr int kMissesUntilGivenUp = 3;
 // What the trainer exits with if the mistake is in what it was given.
 constexpr int kRefused = 2;
-// Beyond the grace, before the backend is asked to kill what is left.
-constexpr Duration kStopMargin{3'000};
-// A coordinator that was itself stopped for this long (a laptop asleep, Ctrl-Z) has heard nothing,
-// but that is nobody else's fault.
-constexpr Duration kOwnAbsence{5'000};
+// A program that failed sooner has had no time to be overtaken by chance.
+constexpr Duration kEarly{60'000};
+// As likelyCause() rates a failure that is neither a crash nor follows from another's.
+constexpr int kOwnFault = 1;
 
 template <typename... Cases>
 struct Overloaded : Cases... {
@@ -26,10 +23,6 @@ struct Overloaded : Cases... {
 };
 template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
-
-Duration since(TimePoint then, TimePoint now) {
-  return std::chrono::duration_cast<Duration>(now - then);
-}
 
 }  // namespace
 
@@ -52,35 +45,34 @@ std::vector<Action> Gang::begin(TimePoint now) {
 std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
   now_ = now;
   std::visit(
-      Overloaded{[&](const GangPlaced& s) {
-                   if (phase_ == Phase::kPlacing) startGeneration(s.layout);
-                 },
-                 [&](const GangWaits& s) {
-                   if (phase_ != Phase::kPlacing || s.why == waits_) return;
-                   waits_ = s.why;
-                   write({.kind = EntryKind::kPending, .reason = s.why});
-                 },
-                 [&](const TaskJoined& s) { onJoined(s); },
-                 [&](const ProcessExited& s) { onExited(s); },
-                 [&](const TaskFinished& s) {
-                   const auto member = members_.find(s.task);
-                   if (member != members_.end()) member->second.finished = true;
-                 },
-                 [&](const TaskLost& s) { onLost(s); }, [&](const TaskRefused& s) { onRefused(s); },
-                 [&](const TaskGone& s) { onGone(s.task); },
-                 [&](const ProcessesLeft& s) { onLeft(s); },
-                 [&](const ReportDropped& s) {
-                   write({.kind = EntryKind::kWarned,
-                          .task = s.task,
-                          .rank = s.rank,
-                          .reason = "a report was dropped, being " + s.why});
-                 }, [&](const TaskBeat& s) { onBeat(s); },
-                 [&](const StopAsked& s) { onStopAsked(s); },
-                 [&](const PlaceFailed& s) {
-                   if (phase_ == Phase::kFinished) return;
-                   stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
-                 },
-                 [&](const Tick&) { onTick(); }},
+      Overloaded{
+          [&](const GangPlaced& s) {
+            if (phase_ == Phase::kPlacing) startGeneration(s.layout);
+          },
+          [&](const GangWaits& s) {
+            if (phase_ != Phase::kPlacing || s.why == waits_) return;
+            waits_ = s.why;
+            write({.kind = EntryKind::kPending, .reason = s.why});
+          },
+          [&](const TaskJoined& s) { onJoined(s); }, [&](const ProcessExited& s) { onExited(s); },
+          [&](const TaskFinished& s) {
+            const auto member = members_.find(s.task);
+            if (member != members_.end()) member->second.finished = true;
+          },
+          [&](const TaskLost& s) { onLost(s); }, [&](const TaskRefused& s) { onRefused(s); },
+          [&](const TaskGone& s) { onGone(s.task); }, [&](const ProcessesLeft& s) { onLeft(s); },
+          [&](const ReportDropped& s) {
+            write({.kind = EntryKind::kWarned,
+                   .task = s.task,
+                   .rank = s.rank,
+                   .reason = "a report was dropped, being " + s.why});
+          },
+          [&](const TaskBeat& s) { onBeat(s); }, [&](const StopAsked& s) { onStopAsked(s); },
+          [&](const PlaceFailed& s) {
+            if (phase_ == Phase::kFinished) return;
+            stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
+          },
+          [&](const Tick&) { onTick(); }},
       seen);
   return std::exchange(actions_, {});
 }
@@ -173,7 +165,7 @@ void Gang::onJoined(const TaskJoined& seen) {
 
 bool Gang::done() const {
   return std::all_of(roster_.tasks.begin(), roster_.tasks.end(), [&](const Task& task) {
-    return !decidesEnd(task) || members_.at(task.name()).exits_ok == task.processes;
+    return !decidesEnd(job_, task) || members_.at(task.name()).exits_ok == task.processes;
   });
 }
 
@@ -192,20 +184,27 @@ void Gang::onExited(const ProcessExited& seen) {
     return onLost({.task = seen.task, .why = "it was told to stop from outside"});
   }
   const bool ok = seen.exit.status.ok() && seen.exit.error.empty();
-  if (ok) ++members_.at(seen.task).exits_ok;
-  if (phase_ == Phase::kRunning && ok) {
-    if (done()) stop({.kind = Verdict::Kind::kDone}, job_.timeouts.stop);
+  if (seen.exit.asked) return;
+  if (ok) {
+    ++members_.at(seen.task).exits_ok;
+    if (!done()) return;
+    if (phase_ == Phase::kRunning) return stop({.kind = Verdict::Kind::kDone}, job_.timeouts.stop);
+    // Those that served it missed it, and failed, before it was heard of.
+    if (verdict_ && verdict_->kind == Verdict::Kind::kProgram) {
+      verdict_ = Verdict{.kind = Verdict::Kind::kDone};
+    }
     return;
   }
-  if (ok || seen.exit.asked) return;
   // What cannot be started now cannot be started later either, nor will the trainer think better of
   // data or a model that it refused.
   const bool refused = job_.strategy == Strategy::kNative && seen.exit.status.code == kRefused;
-  const bool hopeless = refused || !seen.exit.error.empty();
+  const bool hopeless = refused || !seen.exit.error.empty() || isMistake(seen.exit);
   Verdict verdict{
       .kind = hopeless ? Verdict::Kind::kHopeless : Verdict::Kind::kProgram,
       .reason = failureSentence(whoIs(*task, seen.exit.process), seen.exit, generation_),
-      .cause = {likelyCause(seen.exit), seen.exit.at_ms}};
+      .cause = {likelyCause(seen.exit), seen.exit.at_ms},
+      .failure = failureOf(*entry.rank, seen.exit)};
+  if (isMistake(seen.exit)) verdict.reason += "; not restarted: this cannot heal";
   if (phase_ == Phase::kRunning) {
     stop(std::move(verdict), job_.timeouts.stop);
   } else if (verdict_ && verdict_->kind == Verdict::Kind::kProgram &&
@@ -214,6 +213,21 @@ void Gang::onExited(const ProcessExited& seen) {
     // before.
     verdict_ = std::move(verdict);
   }
+}
+
+// Only of the first generation, and before it did anything: what has run before may run again.
+bool Gang::isMistake(const Exited& exit) const {
+  return generation_ == 1 && exit.ran_ms < kEarly.count() && !exit.reported && cannotHeal(exit);
+}
+
+// What is the same when a rank fails again as it did before; empty if that would tell nothing: it
+// had made progress, says no reason, or was the victim of others, or of chance.
+std::string Gang::failureOf(int rank, const Exited& exit) const {
+  const std::string line = explainingLine(exit);
+  const bool chance = exit.status.signal != 0 || likelyCause(exit) != kOwnFault ||
+                      line.find("Address already in use") != std::string::npos;
+  if (line.empty() || chance || exit.reported || exit.ran_ms >= kEarly.count()) return "";
+  return fmt::format("{} {} {}", rank, exit.status.code, line);
 }
 
 void Gang::onLost(const TaskLost& seen) {
@@ -361,8 +375,15 @@ void Gang::endGeneration() {
         }
         return finish(Outcome::kFailed, reason);
       }
+      if (!verdict.failure.empty() &&
+          std::exchange(last_failure_, verdict.failure) == verdict.failure) {
+        return finish(Outcome::kFailed,
+                      verdict.reason + "; not restarted: it failed so twice, without progress");
+      }
+      last_failure_ = verdict.failure;
       break;
     case Verdict::Kind::kPlace: {
+      last_failure_.clear();
       std::vector<std::string> given_up;
       for (const auto& [task, misses] : missed_) {
         if (misses >= kMissesUntilGivenUp) given_up.push_back(task);
@@ -398,94 +419,6 @@ bool Gang::shrink(const std::string& name) {
          .workers = workers_,
          .reason = fmt::format("{} does not come back", name)});
   return true;
-}
-
-// Twice as long after each generation that ended soon after it began. The loss of an agent is
-// nobody's fault, so the next generation follows at once, unless that happens again and again.
-Duration Gang::backoff(bool counted) {
-  const bool quick = !ran_from_ || since(*ran_from_, now_) < job_.restarts.max_backoff;
-  quick_ends_ = quick ? quick_ends_ + 1 : 1;
-  if (!counted && quick_ends_ == 1) return Duration(0);
-  const int doublings = std::min(quick_ends_ - 1, 20);
-  return std::min(job_.restarts.backoff * (1 << doublings), job_.restarts.max_backoff);
-}
-
-void Gang::onTick() {
-  const Duration absence = since(ticked_, now_);
-  if (absence > kOwnAbsence) {
-    for (auto& [name, member] : members_) member.heard += absence;
-    since_ += absence;
-  }
-  ticked_ = now_;
-  const bool over = job_.deadline.count() > 0 && since(began_, now_) > job_.deadline;
-  if (over && (phase_ == Phase::kPlacing || phase_ == Phase::kStarting ||
-               phase_ == Phase::kRunning || phase_ == Phase::kWaiting)) {
-    return stop(
-        {.kind = Verdict::Kind::kDeadline,
-         .reason = fmt::format("the deadline of {} has passed", describeDuration(job_.deadline))},
-        job_.timeouts.stop);
-  }
-  switch (phase_) {
-    case Phase::kWaiting:
-      if (now_ >= next_start_) placeGeneration();
-      return;
-    case Phase::kStarting:
-      if (job_.timeouts.start.count() > 0 && since(since_, now_) > job_.timeouts.start) {
-        std::vector<std::string> missing;
-        for (const auto& [name, member] : members_) {
-          if (!member.joined) missing.push_back(name);
-        }
-        // Waiting so long again would not help: those that did not come are given up now.
-        for (const std::string& name : missing) {
-          members_.at(name).lost = true;
-          missed_[name] = kMissesUntilGivenUp;
-        }
-        return stop({.kind = Verdict::Kind::kPlace,
-                     .reason = fmt::format("{} did not join within {}", join(missing, ", "),
-                                           describeDuration(job_.timeouts.start))},
-                    job_.timeouts.stop);
-      }
-      return checkHearts();
-    case Phase::kRunning:
-      return checkHearts();
-    case Phase::kStopping:
-      if (since(since_, now_) > job_.timeouts.stop + kStopMargin) {
-        for (auto& [name, member] : members_) {
-          if (member.gone || member.killed) continue;
-          member.killed = true;
-          actions_.push_back(KillTask{name});
-        }
-      }
-      return;
-    case Phase::kNew:
-    case Phase::kPlacing:
-    case Phase::kFinished:
-      return;
-  }
-}
-
-void Gang::checkHearts() {
-  const Duration limit = job_.timeouts.heartbeat;
-  if (limit.count() == 0) return;
-  for (auto& [name, member] : members_) {
-    if (!member.joined || member.gone || member.finished) continue;
-    const Duration silence = since(member.heard, now_);
-    const Task& task = *roster_.find(name);
-    if (silence > limit) {
-      onLost({.task = name,
-              .why = fmt::format("its agent has been silent for {}", describeDuration(silence))});
-      return;
-    }
-    if (silence > limit / 2 && member.silent_told != member.heard) {
-      member.silent_told = member.heard;
-      Entry entry{.kind = EntryKind::kSilent};
-      entry.task = name;
-      if (task.processes > 0) entry.rank = task.first_rank;
-      entry.reason =
-          fmt::format("its agent has not been heard of for {}", describeDuration(silence));
-      write(entry);
-    }
-  }
 }
 
 void Gang::finish(Outcome outcome, const std::string& reason) {

@@ -144,6 +144,9 @@ class Gang {
   Strength strength() const;
 
  private:
+  // A task that is lost or refused in this many generations in a row does not come back by itself.
+  static constexpr int kMissesUntilGivenUp = 3;
+
   struct Member {
     bool joined = false;
     bool finished = false;  // said so itself
@@ -162,6 +165,7 @@ class Gang {
     // The smallest among several is the cause: how likely its kind is one, when it ended.
     std::pair<int, std::int64_t> cause;
     bool certain = false;  // that an agent is lost does not change it any more
+    std::string failure;   // as failureOf() tells it
   };
 
   void placeGeneration();
@@ -186,6 +190,8 @@ class Gang {
   bool shrink(const std::string& task);
   Duration backoff(bool counted);
   std::string whoIs(const Task& task, int process) const;
+  bool isMistake(const Exited& exit) const;
+  std::string failureOf(int rank, const Exited& exit) const;
 
   const Job job_;
   // The rest is the state.
@@ -207,7 +213,8 @@ class Gang {
   Roster roster_;
   std::map<std::string, Member> members_;
   std::optional<Verdict> verdict_;
-  std::string left_;  // who of an earlier generation could not be killed
+  std::string last_failure_;  // of the generation before
+  std::string left_;          // who of an earlier generation could not be killed
   std::vector<Action> actions_;
 };
 

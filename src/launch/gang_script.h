@@ -31,14 +31,16 @@ class Script {
     const auto tasks = gang.roster().tasks;
     for (const Task& task : tasks) see(TaskGone{task.name()});
   }
-  void exits(const std::string& task, int code, const std::string& tail = "",
+  void exits(const std::string& task, int code, const std::string& errors = "",
              std::int64_t at_ms = 100, int signal = 0) {
     see(ProcessExited{
-        task, Exited{.status = {code, signal}, .at_ms = at_ms, .ran_ms = 41'000, .tail = tail}});
+        task,
+        Exited{.status = {code, signal}, .at_ms = at_ms, .ran_ms = ran_ms, .errors = errors}});
   }
   // What was decided since the last call.
   std::vector<std::string> take() { return std::exchange(words, {}); }
 
+  std::int64_t ran_ms = 41'000;  // of what exits
   FakeClock clock;
   Gang gang;
   std::vector<std::string> words;

@@ -16,7 +16,7 @@
 namespace dure {
 
 // Raised whenever a message changes its meaning; both ends must have the same.
-inline constexpr int kProtocolVersion = 3;
+inline constexpr int kProtocolVersion = 4;
 
 enum class MessageType : std::uint8_t {
   // agent to coordinator
@@ -112,7 +112,9 @@ struct Exited {
   std::int64_t ran_ms = 0;  // how long it ran
   bool asked = false;       // it had been told to stop
   std::string error;        // it could not even be started
-  std::string tail;         // the last lines it printed
+  std::string tail;         // the last lines of its standard output
+  std::string errors;       // the first and the last lines of its standard error
+  bool reported = false;    // it had reported progress
 };
 
 struct Beat {

@@ -25,11 +25,18 @@ TEST(Protocol, EveryMessageComesOutAsItWentIn) {
   ASSERT_TRUE(start);
   EXPECT_EQ(start->processes[0].argv[1], "");
   EXPECT_EQ(start->files.at("a"), "b");
-  const auto exited = decode<Exited>(
-      encode(Exited{.process = 1, .status = {2, 9}, .at_ms = 5, .asked = true, .tail = "t"}));
+  const auto exited = decode<Exited>(encode(Exited{.process = 1,
+                                                   .status = {2, 9},
+                                                   .at_ms = 5,
+                                                   .asked = true,
+                                                   .tail = "t",
+                                                   .errors = "e",
+                                                   .reported = true}));
   ASSERT_TRUE(exited);
   EXPECT_EQ(exited->status, (ExitStatus{2, 9}));
   EXPECT_TRUE(exited->asked);
+  EXPECT_TRUE(exited->reported);
+  EXPECT_EQ(exited->errors, "e");
 }
 
 TEST(Protocol, BytesThatAreNoTextAreReplacedNotRefused) {

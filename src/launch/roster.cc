@@ -8,13 +8,46 @@
 namespace dure {
 namespace {
 
-// torchrun, by any of its names, starts the processes of its task itself.
-bool callsTorchrun(const std::vector<std::string>& command) {
-  if (command.empty()) return false;
-  if (std::filesystem::path(command[0]).filename() == "torchrun") return true;
+std::string nameOf(const std::string& word) {
+  return std::filesystem::path(word).filename().string();
+}
+
+bool callsModule(const std::vector<std::string>& command) {
   const auto module = std::find(command.begin(), command.end(), "-m");
   return module != command.end() && module + 1 != command.end() &&
          (*(module + 1) == "torch.distributed.run" || *(module + 1) == "torch.distributed.launch");
+}
+
+// The words of a shell's script, as far as they can be told without being one.
+std::vector<std::string> wordsOf(const std::string& script) {
+  std::vector<std::string> words(1);
+  for (const char c : script) {
+    if (std::string_view(" \t\n;&|()\"'`").find(c) == std::string_view::npos) {
+      words.back() += c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+// torchrun, by any of its names, starts the processes of its task itself; also where a shell is
+// asked to start it.
+bool callsTorchrun(const std::vector<std::string>& command) {
+  if (command.empty()) return false;
+  const std::string program = nameOf(command[0]);
+  if (program == "torchrun" || callsModule(command)) return true;
+  if (program != "sh" && program != "bash" && program != "dash") return false;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string& option = command[i];
+    if (option.empty() || option[0] != '-') return false;
+    if (option.back() != 'c' || option.rfind("--", 0) == 0 || i + 1 == command.size()) continue;
+    const std::vector<std::string> words = wordsOf(command[i + 1]);
+    return callsModule(words) || std::any_of(words.begin(), words.end(), [](const std::string& w) {
+             return nameOf(w) == "torchrun";
+           });
+  }
+  return false;
 }
 
 }  // namespace
@@ -56,7 +89,11 @@ bool usesMpi(const Job& job) {
          (job.strategy == Strategy::kHorovod && job.horovod.controller == HorovodController::kMpi);
 }
 
-bool decidesEnd(const Task& task) {
+bool decidesEnd(const Job& job, const Task& task) {
+  // The workers of TensorFlow's ParameterServerStrategy serve the chief, as parameter servers do.
+  const bool served = job.strategy == Strategy::kTensorflow && job.roles.ps > 0;
+  const bool chief = job.success == Success::kChief || (job.success == Success::kAuto && served);
+  if (chief && task.first_rank != 0) return false;
   return task.processes > 0 && task.role != Role::kPs && task.role != Role::kEvaluator;
 }
 

@@ -52,7 +52,7 @@ inline Roster makeRoster(const Job& job, int workers) { return makeRoster(job, L
 bool usesMpi(const Job& job);
 
 // The job has done its work when all processes of these have ended well: what then still runs
-// (parameter servers, evaluator, MPI's workers) is stopped.
-bool decidesEnd(const Task& task);
+// (parameter servers, evaluator, MPI's workers; with `success: chief` all others) is stopped.
+bool decidesEnd(const Job& job, const Task& task);
 
 }  // namespace dure

@@ -10,6 +10,8 @@ namespace dure {
 namespace {
 
 constexpr std::size_t kTail = 4096;
+constexpr std::size_t kErrorHead = 4096;
+constexpr std::size_t kErrorTail = 8192;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -24,6 +26,11 @@ Result<Pipe> makePipe() {
   // Fewer turns for a program that prints much; refused for the unprivileged beyond a quota.
   fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
   return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+void appendTail(std::string& tail, std::string_view lines, std::size_t limit) {
+  tail += lines.substr(lines.size() > limit ? lines.size() - limit : 0);
+  if (tail.size() > limit) tail.erase(0, tail.size() - limit);
 }
 
 // Opened for writing too, so that it never seems to end while the program opens and closes it.
@@ -58,6 +65,7 @@ Result<std::unique_ptr<RunningProgram>> RunningProgram::start(asio::io_context& 
     program->metrics_ =
         std::make_shared<LinePipe>(loop, *std::move(metrics), [self](std::string_view lines) {
           self->active_ = steady_clock::now();
+          self->reported_ = true;
           self->handlers_.metrics(lines);
         });
   }
@@ -91,9 +99,24 @@ RunningProgram::~RunningProgram() {
 
 void RunningProgram::printed(bool error_stream, std::string_view lines) {
   active_ = steady_clock::now();
-  tail_ += lines.substr(lines.size() > kTail ? lines.size() - kTail : 0);
-  if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
+  if (error_stream) {
+    keepErrors(lines);
+  } else {
+    appendTail(tail_, lines, kTail);
+  }
   handlers_.output(error_stream, lines);
+}
+
+void RunningProgram::keepErrors(std::string_view lines) {
+  // Whole lines only, so that what is between head and tail is left out between two lines.
+  while (error_tail_.empty() && !lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n') + 1, lines.size());
+    const std::string_view line = lines.substr(0, end == 0 ? lines.size() : end);
+    if (error_head_.size() + line.size() > kErrorHead) break;
+    error_head_ += line;
+    lines.remove_prefix(line.size());
+  }
+  if (!lines.empty()) appendTail(error_tail_, lines, kErrorTail);
 }
 
 void RunningProgram::signal(int number) const {

@@ -54,12 +54,17 @@ class RunningProgram {
   std::chrono::nanoseconds used() const;
   std::chrono::milliseconds ran() const;
   std::chrono::milliseconds silent() const;
-  // The last lines it printed, a few kilobytes at most.
+  // The last lines of its standard output, a few kilobytes at most.
   const std::string& tail() const { return tail_; }
+  // The first and the last lines of its standard error, some kilobytes at most.
+  std::string errors() const { return error_head_ + error_tail_; }
+  // Whether it has written into the pipe of metrics.
+  bool reported() const { return reported_; }
 
  private:
   RunningProgram() = default;
   void printed(bool error_stream, std::string_view lines);
+  void keepErrors(std::string_view lines);
 
   pid_t pid_ = 0;
   Handlers handlers_;
@@ -71,6 +76,9 @@ class RunningProgram {
   std::chrono::steady_clock::time_point ended_;
   std::chrono::steady_clock::time_point active_;
   std::string tail_;
+  std::string error_head_;
+  std::string error_tail_;
+  bool reported_ = false;
 };
 
 }  // namespace dure

@@ -443,6 +443,12 @@ void visitJob(FieldVisitor& v, Job& job) {
            [&](FieldVisitor& inner) { visitRestarts(inner, job.restarts); });
   v.object({"timeouts", "How long to wait for what."}, {},
            [&](FieldVisitor& inner) { visitTimeouts(inner, job.timeouts); });
+  v.choiceOf(
+      {"success",
+       "Whose good end is the job's: `all` chiefs and workers, or the `chief` alone (the task "
+       "that holds rank 0), after which the others are stopped. `auto` is `chief` for "
+       "`tensorflow` with parameter servers, whose workers never end, and `all` otherwise."},
+      job.success, {"auto", "all", "chief"});
   v.duration({"deadline", "The longest the whole job may take, restarts included.", "12h"},
              job.deadline, {"never"});
   v.choiceOf({"clean",

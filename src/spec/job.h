@@ -13,6 +13,8 @@ namespace dure {
 
 enum class Strategy { kPlain, kTorch, kTensorflow, kMpi, kHorovod, kNative };
 enum class HorovodController { kGloo, kMpi };
+// Whose end is the end of the job: `kAuto` leaves it to the strategy.
+enum class Success { kAuto, kAll, kChief };
 enum class SyncMode { kStep, kEvery, kEnd };
 
 // Fixed where both are equal. The gang starts with `max` and goes on with no fewer than `min`.
@@ -271,6 +273,7 @@ struct Job {
   std::vector<Volume> volumes;
   Restarts restarts;
   Timeouts timeouts;
+  Success success = Success::kAuto;
   Duration deadline{0};  // of the whole job, restarts included; 0: none
   Clean clean = Clean::kWorkers;
   Duration ttl{0};  // from the end of a run until its objects are deleted; 0: never
