@@ -52,7 +52,7 @@ class Fencing(RunsOnKubernetes, OnKubernetes, harness.Case):
 
     def test_a_pod_that_is_deleted_by_force_is_not_taken_for_gone(self):
         done = self.forced("forced", lambda node: contextlib.nullcontext())
-        self.assertIn("its pod was deleted", done.err)
+        self.assertRegex(done.err, r"rank 1 \(worker-1\) was lost in generation 1: its pod (is being|was) deleted")
 
     def test_a_pod_that_is_deleted_by_force_while_its_kubelet_is_away(self):
         @contextlib.contextmanager

@@ -62,33 +62,6 @@ class Frameworks(RunsOnKubernetes, OnKubernetes, harness.Case):
         self.assertEqual(set(self.nodes_of("fashion-mnist").values()), {"node-1", "node-2"})
         self.assertTrue(any(path.is_file() for path in self.claim.rglob("*")), "the checkpoint is on the claim")
 
-    def torchrun(self, name, line):
-        """Sums over all processes that this line of a shell starts in two tasks."""
-        self.write("work/program.py", """
-import torch, torch.distributed as dist
-dist.init_process_group("gloo")
-value = torch.tensor([dist.get_rank() + 1.0])
-dist.all_reduce(value)
-print("sum", int(value), "of", dist.get_world_size(), flush=True)
-""")
-        # What torchrun 1.13 needs on Python 3.11, and whatever the environment does not say of the rendezvous.
-        line = ("export PET_REDIRECTS=${PET_REDIRECTS:-9:1} PET_TEE=${PET_TEE:-9:1} PET_RDZV_BACKEND=${PET_RDZV_BACKEND:-static}; "
-                "export PET_RDZV_ENDPOINT=${PET_RDZV_ENDPOINT:-$MASTER_ADDR:$MASTER_PORT}; "
-                "test $PET_NODE_RANK = 0 && host=1 || host=0; export PET_RDZV_CONF=${PET_RDZV_CONF:-is_host=$host}; " + line)
-        job = self.job_file(name, strategy="torch", workers=2, resources={"cpus": 0.9}, command=["sh", "-c", line])
-        return self.on_kubernetes("run", job, code=0, timeout=180).out
-
-    def test_torchrun_with_a_rendezvous_by_variables(self):
-        line = ("torchrun --nnodes ${PET_NNODES} --nproc_per_node ${PET_NPROC_PER_NODE} --rdzv_id ${PET_RDZV_ID} "
-                "--rdzv_backend ${PET_RDZV_BACKEND} --rdzv_endpoint ${PET_RDZV_ENDPOINT} program.py")
-        self.assertEqual(self.torchrun("variables", line).count("sum 3 of 2"), 2)
-        self.assertEqual(self.torchrun("several", line.replace("${PET_NPROC_PER_NODE}", "2")).count("sum 10 of 4"), 4)
-
-    def test_torchrun_with_c10d_at_the_first_task(self):
-        line = "torchrun --nnodes 2 --nproc_per_node {} --rdzv_backend c10d --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT program.py"
-        self.assertEqual(self.torchrun("one", line.format(1)).count("sum 3 of 2"), 2)
-        self.assertEqual(self.torchrun("two", line.format(2)).count("sum 10 of 4"), 4)
-
     def test_mpirun_without_ssh(self):
         harness.run_text(["mpicc", "-o", str(self.dir / "work/allreduce"), str(EXAMPLES / "allreduce.c")])
         done = self.on_kubernetes(
@@ -116,6 +89,40 @@ print("sum", int(value), "of", dist.get_world_size(), flush=True)
                                              "worker": ["worker-0.tensorflow-1:29500", "worker-1.tensorflow-1:29500"]})
         for rank in range(3):
             self.assertEqual(configs[rank][1:], ["found chief-0", "found worker-1", "found ps-0"])
+
+
+class Torchrun(RunsOnKubernetes, OnKubernetes, harness.Case):
+    def torchrun(self, name, line):
+        """Sums over all processes that this line of a shell starts in two tasks."""
+        self.write("work/program.py", """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.tensor([dist.get_rank() + 1.0])
+dist.all_reduce(value)
+print("sum", int(value), "of", dist.get_world_size(), flush=True)
+""")
+        # What torchrun 1.13 needs on Python 3.11, and whatever the environment does not say of the rendezvous.
+        line = ("export PET_REDIRECTS=${PET_REDIRECTS:-9:1} PET_TEE=${PET_TEE:-9:1} PET_RDZV_BACKEND=${PET_RDZV_BACKEND:-static}; "
+                "export PET_RDZV_ENDPOINT=${PET_RDZV_ENDPOINT:-$MASTER_ADDR:$MASTER_PORT}; "
+                "test $PET_NODE_RANK = 0 && host=1 || host=0; export PET_RDZV_CONF=${PET_RDZV_CONF:-is_host=$host}; " + line)
+        job = self.job_file(name, strategy="torch", workers=2, resources={"cpus": 0.9}, command=["sh", "-c", line])
+        return self.on_kubernetes("run", job, code=0, timeout=180).out
+
+    def sums(self, name, line, world):
+        """That every process printed the same sum."""
+        out = self.torchrun(name, line)
+        self.assertEqual(out.count(f"sum {world * (world + 1) // 2} of {world}"), world, out)
+
+    def test_torchrun_with_a_rendezvous_by_variables(self):
+        line = ("torchrun --nnodes ${PET_NNODES} --nproc_per_node ${PET_NPROC_PER_NODE} --rdzv_id ${PET_RDZV_ID} "
+                "--rdzv_backend ${PET_RDZV_BACKEND} --rdzv_endpoint ${PET_RDZV_ENDPOINT} program.py")
+        self.sums("variables", line, 2)
+        self.sums("several", line.replace("${PET_NPROC_PER_NODE}", "2"), 4)
+
+    def test_torchrun_with_c10d_at_the_first_task(self):
+        line = "torchrun --nnodes 2 --nproc_per_node {} --rdzv_backend c10d --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT program.py"
+        self.sums("one", line.format(1), 2)
+        self.sums("two", line.format(2), 4)
 
 
 class Gpus(RunsOnKubernetes, OnKubernetes, harness.Case):

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr auto kEndIsSeen = 2s;
 // Between two attempts to read what cannot be read: from the first to the longest.
 constexpr auto kFirstPause = 200ms;
-constexpr auto kLongestPause = 10s;
+constexpr auto kLongestPause = 1s;
 
 bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
   std::mutex mutex;
