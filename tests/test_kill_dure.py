@@ -151,7 +151,10 @@ while True: time.sleep(1)
         running = self.start("run", self.job(JOB.format("both"), script))
         wait_until(lambda: running.out.count("ready") >= 2, 30, "both ranks are ready")
         for pid in [running.pid, *self.agents().values()]:
-            os.kill(pid, signal.SIGKILL)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has noticed already, and is gone by itself
         running.process.wait()
         self.assert_nothing_left(within=2)
         self.assertEqual(self.ps("both")["status"], "lost")

@@ -3,16 +3,14 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 
 import harness
 from harness import resident_kib, wait_until
 
 # Opens connections and keeps them, as another user if it may; opens a new one for each that closes.
 FLOOD = """
-import os, select, socket, sys
+import os, resource, select, socket, sys
 if os.geteuid() == 0: os.setgid(65534), os.setuid(65534)
-import resource
 limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 port, count = int(sys.argv[1]), int(sys.argv[2])
@@ -61,12 +59,12 @@ def listening_port(pid):
 
 class Strangers(harness.Case):
     def flood(self, port):
-        process = subprocess.Popen([sys.executable, "-c", FLOOD, str(port), "1500"],
-                                   stdout=subprocess.PIPE, env=self.env)
+        process = subprocess.Popen([harness.PYTHON, "-c", FLOOD, str(port), "1500"],
+                                   stdout=subprocess.PIPE, env={})
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        process.stdout.readline()
+        self.assertEqual(process.stdout.readline(), b"flooding\n")
         return process
 
     def few_descriptors(self, *arguments):

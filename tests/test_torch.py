@@ -29,9 +29,10 @@ for step in range(20):
     loss.backward()
     optimizer.step()
 weights = torch.cat([p.detach().flatten() for p in model.parameters()])
-print('weights', f'{weights.norm().item():.12f} {weights.sum().item():.12f}',
-      'rank', rank, 'local', os.environ['LOCAL_RANK'], 'of', os.environ['LOCAL_WORLD_SIZE'],
-      'task', os.environ['DURE_TASK'], flush=True)
+# At once: processes of one torchrun print to one place.
+os.write(1, (f"weights {weights.norm().item():.12f} {weights.sum().item():.12f} rank {rank} "
+             f"local {os.environ['LOCAL_RANK']} of {os.environ['LOCAL_WORLD_SIZE']} "
+             f"task {os.environ['DURE_TASK']}\\n").encode())
 dist.destroy_process_group()
 """
 
