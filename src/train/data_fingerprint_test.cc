@@ -12,8 +12,7 @@ class NumberedRows : public Split {
  public:
   explicit NumberedRows(std::int64_t size, std::int64_t changed = -1, double label = 0)
       : size_(size), changed_(changed), label_(label) {
-    sample_shape_ = {2, 2};
-    sample_type_ = DType::kF32;
+    EXPECT_TRUE(setSamples(DType::kF32, {2, 2}));
   }
   std::int64_t size() const override { return size_; }
   std::string whereIs(std::int64_t row) const override { return std::to_string(row); }
