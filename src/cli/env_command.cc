@@ -11,7 +11,6 @@
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/record.h"
 #include "backend/local/local_backend.h"
-#include "base/process.h"
 #include "cli/command.h"
 #include "cli/job_arguments.h"
 #include "cli/local_run.h"
@@ -37,7 +36,6 @@ struct Outlook {
 Result<Outlook> outlookHere(const RunStore& store, const Job& job) {
   auto site = surveyLocal(store, job, store.next(job.name));
   if (!site) return std::move(site).error();
-  site->run_id = randomToken();
   return Outlook{*std::move(site), localLayout(job.gpus, job.workers.max)};
 }
 
@@ -58,9 +56,7 @@ Result<Outlook> outlookThere(KubeClient& client, const Job& job) {
     }
     layout = layoutOf(job, std::get<Placement>(placed));
   }
-  Site site = siteOf(run, job);
-  site.run_id = randomToken();
-  return Outlook{std::move(site), layout};
+  return Outlook{siteOf(run, job), layout};
 }
 
 void envCommand(Context& context, const EnvArguments& arguments) {

@@ -28,9 +28,12 @@ void Coordinator::performRelease() {
   loading_.clear();
   const bool paced = options_.site.cores > 0 && roster.world > options_.site.cores;
   for (const Task& task : roster.tasks) {
+    auto files = filesOf(options_.job, roster, task);
+    // No variable: the environment of a rank is known before there is a run.
+    if (!options_.site.run_id.empty()) files["run_id"] = options_.site.run_id;
     Start start{
         .workdir = options_.site.workdir,
-        .files = filesOf(options_.job, roster, task),
+        .files = std::move(files),
         .env = environmentOf(options_.job, roster, options_.site, task, 0, gang_.generation()),
         .processes = {},
         .tell_loaded = paced};

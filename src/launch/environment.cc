@@ -48,7 +48,6 @@ void addDure(Environment& env, const Job& job, const Site& site, const Task& tas
              const Place& place, int generation) {
   env["DURE_JOB"] = job.name;
   if (!site.run.empty()) env["DURE_RUN"] = site.run;
-  if (!site.run_id.empty()) env["DURE_RUN_ID"] = site.run_id;
   env["DURE_STRATEGY"] = strategyName(job.strategy);
   env["DURE_GENERATION"] = text(generation);
   env["DURE_TASK"] = task.name();

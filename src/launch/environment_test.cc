@@ -27,7 +27,6 @@ Job makeJob(Strategy strategy, int workers, int processes = 1) {
 Site makeSite(const Job& job) {
   Site site;
   site.run = "mnist.2";
-  site.run_id = "6d1c";
   site.address = "10.0.0.1";
   site.store_port = 2999;
   site.interface = "eth0";
@@ -77,7 +76,6 @@ TEST(TorchEnvironment, IsWhatTorchrunGivesToItsWorkers) {
                                 {"PET_TEE", "9:1"},
                                 {"OMP_NUM_THREADS", "1"},
                                 {"DURE_RUN", "mnist.2"},
-                                {"DURE_RUN_ID", "6d1c"},
                                 {"DURE_GENERATION", "3"},
                                 {"DURE_RANK", "3"}};
   for (const auto& variable : expected) EXPECT_THAT(env, Contains(variable));

@@ -64,14 +64,14 @@ TEST(Gang, TheLimitCountsFailuresOfTheProgram) {
   Script script(job);
   for (int failure = 1; failure <= 3; ++failure) {
     script.joinAll();
-    script.exits("worker-0", 1, "bad");
+    script.exits("worker-0", 1, "bad " + std::to_string(failure));
     script.goneAll();
     script.pass(job.restarts.max_backoff);
   }
   EXPECT_EQ(script.gang.phase(), Gang::Phase::kFinished);
   EXPECT_EQ(script.words.back(), "finish failed");
   EXPECT_THAT(script.words[script.words.size() - 2],
-              HasSubstr("in generation 3, after 41 s: bad (failure 3, the limit is 2 restarts)"));
+              HasSubstr("in generation 3, after 41 s: bad 3 (failure 3, the limit is 2 restarts)"));
 }
 
 TEST(Gang, TheWaitDoublesForACrashLoopAndIsBounded) {
@@ -346,9 +346,9 @@ TEST(Gang, ParameterServersAndEvaluatorsAreStoppedWhenTheWorkIsDone) {
   Script script(job);
   script.joinAll();
   script.take();
-  script.exits("chief-0", 0);
-  EXPECT_THAT(script.take(), IsEmpty());
   script.exits("worker-0", 0);
+  EXPECT_THAT(script.take(), IsEmpty());
+  script.exits("chief-0", 0);
   EXPECT_THAT(script.take(), testing::Contains("stop ps-0 10000ms"));
   script.goneAll();
   EXPECT_EQ(script.words.back(), "finish succeeded");

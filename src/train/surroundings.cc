@@ -5,8 +5,12 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/files.h"
+
 namespace dure {
 namespace {
+
+constexpr std::size_t kMaxRunId = 4096;
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -39,12 +43,17 @@ Result<Surroundings> readSurroundings() {
   here.address = variable("DURE_MASTER_ADDR");
   here.key = fmt::format("{}/{}:{}/{}", variable("DURE_JOB"), here.address, port, here.generation);
   here.run = variable("DURE_RUN");
-  here.run_id = variable("DURE_RUN_ID");
   here.metrics = variable("DURE_METRICS");
   here.checkpoint = variable("DURE_CHECKPOINT");
   here.output = variable("DURE_OUTPUT");
   here.directory = variable("DURE_TASK_DIR");
-  if (!here.directory.empty()) here.job_file = here.directory + "/job.yaml";
+  here.run_id = variable("DURE_RUN_ID");
+  if (!here.directory.empty()) {
+    here.job_file = here.directory + "/job.yaml";
+    auto id = readFile(here.directory + "/run_id", kMaxRunId);
+    if (!id && id.error().code() != Code::kNotFound) return std::move(id).error();
+    if (id) here.run_id = *std::move(id);
+  }
   if (here.world > 1 && (here.address.empty() || port == 0)) {
     return Error(Code::kInvalid,
                  "DURE_MASTER_ADDR and DURE_MASTER_PORT must say where the first rank is");

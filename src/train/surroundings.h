@@ -16,15 +16,16 @@ struct Surroundings {
   std::string directory;  // the task's own, or empty
   std::string address;    // of the first rank
   std::uint16_t port = 0;
-  std::string run;         // its name, or empty
-  std::string run_id;      // of this run alone, or empty
-  std::string key;         // of this gang of this run
+  std::string run;     // its name, or empty
+  std::string run_id;  // of this run alone: $DURE_TASK_DIR/run_id, or DURE_RUN_ID by hand; or empty
+  std::string key;     // of this gang of this run
   std::string metrics;     // a pipe to report to, or empty
   std::string checkpoint;  // directories and files, whole; empty: none
   std::string output;
 };
 
-// Reads the variables that `dure env` prints. Invalid, naming the variable, if one makes no sense.
+// Reads the variables that `dure env` prints, and the task's own directory. Invalid, naming the
+// variable, if one makes no sense.
 Result<Surroundings> readSurroundings();
 
 }  // namespace dure
