@@ -23,8 +23,8 @@ Wire wireFromEnvironment() {
   const std::string wire = environment("DURE_WIRE");
   if (wire.empty() || wire == "fp32") return Wire::kFloat32;
   if (wire == "bf16") return Wire::kBFloat16;
-  if (wire == "fp16") return Wire::kFloat16;
-  TORCH_CHECK(false, "DURE_WIRE must be fp32, bf16 or fp16, not '", wire, "'");
+  TORCH_CHECK(wire == "fp16", "DURE_WIRE must be fp32, bf16 or fp16, not '", wire, "'");
+  return Wire::kFloat16;
 }
 
 const at::Tensor& onlyOf(const Tensors& tensors) {
