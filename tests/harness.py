@@ -26,8 +26,28 @@ MARKER = "HARNESS_MARKER"
 Done = collections.namedtuple("Done", "code out err seconds")
 
 
+class Result(unittest.TextTestResult):
+    """Says at once why a test failed: a suite that is cut off must not take its reasons along."""
+
+    def printErrors(self):
+        pass
+
+    def addError(self, test, error):
+        super().addError(test, error)
+        self.stream.writeln(self.errors[-1][1])
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.stream.writeln(self.failures[-1][1])
+
+    def addSubTest(self, test, subtest, error):
+        super().addSubTest(test, subtest, error)
+        if error is not None:
+            self.stream.writeln(self._exc_info_to_string(error, subtest))
+
+
 def main():
-    unittest.main(verbosity=2)
+    unittest.main(testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Result))
 
 
 def wait_until(condition, timeout, what):

@@ -95,11 +95,11 @@ class Torchrun(RunsOnKubernetes, OnKubernetes, harness.Case):
     def torchrun(self, name, line):
         """Sums over all processes that this line of a shell starts in two tasks."""
         self.write("work/program.py", """
-import torch, torch.distributed as dist
+import os, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 value = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(value)
-print("sum", int(value), "of", dist.get_world_size(), flush=True)
+os.write(1, f"sum {int(value)} of {dist.get_world_size()}\\n".encode())  # at once: processes share a pipe
 """)
         # What torchrun 1.13 needs on Python 3.11, and whatever the environment does not say of the rendezvous.
         line = ("export PET_REDIRECTS=${PET_REDIRECTS:-9:1} PET_TEE=${PET_TEE:-9:1} PET_RDZV_BACKEND=${PET_RDZV_BACKEND:-static}; "
