@@ -100,6 +100,7 @@ dist.init_process_group("gloo")
 value = torch.tensor([dist.get_rank() + 1.0])
 dist.all_reduce(value)
 os.write(1, f"sum {int(value)} of {dist.get_world_size()}\\n".encode())  # at once: processes share a pipe
+dist.destroy_process_group()
 """)
         # What torchrun 1.13 needs on Python 3.11, and whatever the environment does not say of the rendezvous.
         line = ("export PET_REDIRECTS=${PET_REDIRECTS:-9:1} PET_TEE=${PET_TEE:-9:1} PET_RDZV_BACKEND=${PET_RDZV_BACKEND:-static}; "
