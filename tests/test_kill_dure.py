@@ -148,16 +148,19 @@ while True: time.sleep(1)
 
     def test_agents_that_are_killed_together_with_dure(self):
         script = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(1)\n"
-        running = self.start("run", self.job(JOB.format("both"), script))
-        wait_until(lambda: running.out.count("ready") >= 2, 30, "both ranks are ready")
-        for pid in [running.pid, *self.agents().values()]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it has noticed already, and is gone by itself
-        running.process.wait()
-        self.assert_nothing_left(within=2)
-        self.assertEqual(self.ps("both")["status"], "lost")
+        for name, dure_first in (("both", True), ("agents-first", False)):
+            running = self.start("run", self.job(JOB.format(name), script))
+            wait_until(lambda: running.out.count("ready") >= 2, 30, "both ranks are ready")
+            agents = list(self.agents().values())
+            self.assertEqual(len(agents), 2)
+            for pid in [running.pid, *agents] if dure_first else [*agents, running.pid]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # an agent ends when its dure does, and dure ends the others when one agent does: at once
+            running.process.wait()
+            self.assert_nothing_left(within=2)
+            self.assertEqual(self.ps(name)["status"], "lost")
 
 
 harness.main()
