@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 import unittest
 import uuid
 
@@ -186,6 +187,12 @@ class RunsOnKubernetes:
             "pods,services,secrets,configmaps,serviceaccounts,roles,rolebindings,jobs", own)]
         everywhere = json.loads(self.kubectl("get", "clusterroles,clusterrolebindings", "-l", own, "-o", "json"))["items"]
         return names + [item["metadata"]["name"] for item in everywhere if f":{self.namespace}:" in item["metadata"]["name"]]
+
+    def wait_until_nothing_is_left(self, timeout=60):
+        deadline = time.monotonic() + timeout
+        while left := self.left_over():
+            self.assertLess(time.monotonic(), deadline, f"still there after {timeout} s: {left}")
+            time.sleep(0.1)
 
     @staticmethod
     def lines_of(output, rank):

@@ -8,7 +8,7 @@ from kubernetes import OnKubernetes, RunsOnKubernetes
 class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
     def refused(self, job, code, *sentences, **options):
         self.fails(job, code, *sentences, **options)
-        self.wait_until(lambda: self.left_over() == [], "nothing is left behind")
+        self.wait_until_nothing_is_left()
 
     def fails(self, job, code, *sentences, before=lambda: None, lines=1):
         running = self.start("run", job, "--on", "kubernetes", "-n", self.namespace)

@@ -51,7 +51,7 @@ class Rights(RunsOnKubernetes, OnKubernetes, harness.Case):
         self.wait_until(lambda: self.status("long") == "running", "it runs")
         self.on_kubernetes("stop", "long", code=0)
         self.on_kubernetes("rm", "long", code=0)
-        self.wait_until(lambda: self.left_over() == [], "nothing is left")
+        self.wait_until_nothing_is_left()
 
     def test_the_stock_admin_of_a_namespace_is_enough(self):
         self.become("owner", "ClusterRole", "admin")
@@ -68,7 +68,7 @@ class Rights(RunsOnKubernetes, OnKubernetes, harness.Case):
         self.every_verb_works(kubernetes=kubernetes)
         refused = self.on_kubernetes("run", self.job_file("roleless", workers=1, command=["true"]), code=3)
         self.assertIn('cannot create resource "roles"', refused.err)
-        self.wait_until(lambda: self.left_over() == [], "nothing is left")
+        self.wait_until_nothing_is_left()
 
     def test_the_least_role_of_users_of_an_account_is_enough(self):
         self.create_here(documented_roles()[2])
@@ -94,7 +94,7 @@ class Rights(RunsOnKubernetes, OnKubernetes, harness.Case):
         done = self.on_kubernetes("run", self.job_file("unseen", workers=1, command=["true"], kubernetes={"account": "nobody"}), code=3)
         self.assertIn("the manager of unseen.1 cannot start", done.err)
         self.assertIn("nobody", done.err)
-        self.wait_until(lambda: self.left_over() == [], "nothing is left")
+        self.wait_until_nothing_is_left()
 
     def test_gpus_cannot_be_split_by_an_account_that_does_not_see_nodes(self):
         job = self.job_file("blind", gpus=2, command=["true"], kubernetes=self.account())

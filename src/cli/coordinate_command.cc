@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 // Whoever follows the pods of a run reads their last words before they are deleted.
 constexpr auto kLastWords = std::chrono::seconds(3);
 constexpr auto kTryAgain = std::chrono::milliseconds(500);
-constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kStopCheck = std::chrono::milliseconds(100);
 // Within the time that the pod has to end.
 constexpr auto kAskedForDeletion = std::chrono::seconds(15);
 
@@ -53,16 +53,16 @@ class Manager {
     auto begun = begin();
     if (!begun) {
       view_.say(begun.error().message());
-      return kPlaceFailed;
+      return leave();
     }
     if (coordinator_) {
       waitForSignals();
       loop_.run();
-      if (!ended_) return kPlaceFailed;
+      if (!ended_) return leave();
       if (journal_->lost()) {
         // What there is belongs to another manager, or is being deleted.
         view_.say("this manager has lost its run");
-        return kPlaceFailed;
+        return leave();
       }
     }
     end();
@@ -239,8 +239,8 @@ class Manager {
           return;
         }
         for (auto waited = 0ms; waited < KubernetesBackend::kLookInCharge && !stop.stop_requested();
-             waited += kTick) {
-          std::this_thread::sleep_for(kTick);
+             waited += kStopCheck) {
+          std::this_thread::sleep_for(kStopCheck);
         }
       }
     });
@@ -250,15 +250,20 @@ class Manager {
   void waitForSignals() {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (error) return;
-      if (isBeingDeleted()) {
-        // What does not go with it is ours to remove.
-        view_.say("the run is being deleted");
-        removeClusterRole();
-      } else {
-        view_.say("this manager is told to go; another one takes up the run");
-      }
+      view_.say("received SIGTERM; a new manager resumes the run unless it was deleted");
       loop_.stop();
     });
+  }
+
+  // Without an outcome. Whoever deletes a run deletes its parts in no order, so that it shows as a
+  // lost journal as often as by a signal; what does not go with the run is ours to remove either
+  // way.
+  int leave() {
+    if (isBeingDeleted()) {
+      view_.say("the run is being deleted");
+      removeClusterRole();
+    }
+    return kPlaceFailed;
   }
 
   // Only what is not there is deleted: an API server that is being restarted refuses what it grants
