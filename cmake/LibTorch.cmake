@@ -14,7 +14,7 @@ target_link_libraries(dure_libtorch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRA
 file(WRITE ${CMAKE_BINARY_DIR}/libtorch_header.cc "")
 add_library(dure_libtorch_header STATIC ${CMAKE_BINARY_DIR}/libtorch_header.cc)
 target_link_libraries(dure_libtorch_header PUBLIC dure_libtorch)
-target_compile_options(dure_libtorch_header PRIVATE -fPIC)
+target_compile_options(dure_libtorch_header PRIVATE -fPIC $<$<CONFIG:Release>:-O3>)
 target_precompile_headers(
   dure_libtorch_header PRIVATE <torch/torch.h> <torch/script.h>
   <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp> <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -23,6 +23,6 @@ target_precompile_headers(
 function(dure_use_libtorch target)
   target_link_libraries(${target} PUBLIC dure_libtorch)
   # Said in the same way for programs and libraries: the header must be compiled as they are.
-  target_compile_options(${target} PRIVATE -fPIC)
+  target_compile_options(${target} PRIVATE -fPIC $<$<CONFIG:Release>:-O3>)
   target_precompile_headers(${target} REUSE_FROM dure_libtorch_header)
 endfunction()

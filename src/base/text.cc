@@ -230,6 +230,10 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+bool contains(std::string_view text, std::string_view words) {
+  return text.find(words) != text.npos;
+}
+
 std::string shellQuote(std::string_view word) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 ||

@@ -21,6 +21,7 @@ std::string describeDuration(Duration duration);
 // "2Gi", "512Mi", "1500M", "64k", or a plain number of bytes, as Kubernetes writes quantities.
 std::optional<std::int64_t> parseBytes(std::string_view text);
 std::string formatBytes(std::int64_t bytes);
+inline constexpr std::int64_t kMebibyte = 1 << 20;
 
 // The offset of the first byte that is not valid UTF-8.
 std::optional<std::size_t> findInvalidUtf8(std::string_view text);
@@ -34,6 +35,8 @@ std::optional<std::string> closest(std::string_view word,
 // The words with `separator` between them.
 std::string join(const std::vector<std::string>& words, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
+
+bool contains(std::string_view text, std::string_view words);
 
 // One shell word that means exactly `word`: quoted where it must be.
 std::string shellQuote(std::string_view word);

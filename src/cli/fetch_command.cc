@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr auto kPoll = std::chrono::milliseconds(200);
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kPodPoll = std::chrono::milliseconds(200);
+constexpr auto kPodPatience = std::chrono::seconds(60);
 
 struct FetchArguments {
   std::string run;
@@ -170,7 +170,7 @@ class VolumePod {
                                       {"spec", spec}});
     if (!made) return made.error();
     made_ = pod_;
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kPodPatience;
     std::string problem;
     while (std::chrono::steady_clock::now() < deadline) {
       const auto pod = client_.get({kinds::kPods, run_.name_space, made_, ""});
@@ -179,7 +179,7 @@ class VolumePod {
       if (view.phase == "Running") return {};
       problem = view.problem;
       if (view.ended() || view.hopeless) break;
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kPodPoll);
     }
     return Error(Code::kUnavailable,
                  fmt::format("the pod that looks into the volume does not start{}{}",

@@ -30,7 +30,7 @@ constexpr auto kFirstQuestion = 1s;
 constexpr auto kLastQuestion = 60s;
 constexpr auto kRecordFollows = 10s;
 // For the last words of pods that have ended.
-constexpr Duration kDrain{5'000};
+constexpr Duration kFollowDrain{5'000};
 
 std::atomic<int> interrupts{0};
 
@@ -77,7 +77,7 @@ class Follower {
       say(fmt::format("{} has lost its manager", run_.text()));
       return kPlaceFailed;
     }
-    readLastWords(client_, run_, watch_, logs_, kDrain);
+    readLastWords(client_, run_, watch_, logs_, kFollowDrain);
     return conclude(std::chrono::duration_cast<Duration>(clock_.now() - began));
   }
 

@@ -21,10 +21,10 @@
 namespace dure::cli {
 namespace {
 
-constexpr auto kPoll = std::chrono::milliseconds(100);
+constexpr auto kLogPoll = std::chrono::milliseconds(100);
 constexpr auto kAskAgain = std::chrono::seconds(1);
 // For the last words of pods that have ended.
-constexpr Duration kDrain{10'000};
+constexpr Duration kLogDrain{10'000};
 
 struct LogsArguments {
   std::string name;
@@ -82,7 +82,7 @@ void logsOfPods(Context& context, const LogsArguments& arguments) {
   KubeRunObjects objects;
   bool stale = false;
   while (true) {
-    if (auto news = watch.next(kPoll)) {
+    if (auto news = watch.next(kLogPoll)) {
       objects = *std::move(news);
       stale = true;
     }
@@ -96,7 +96,7 @@ void logsOfPods(Context& context, const LogsArguments& arguments) {
     stale = !now;
     if (stale) std::this_thread::sleep_for(kAskAgain);
   }
-  readLastWords(*client, *run, watch, logs, kDrain);
+  readLastWords(*client, *run, watch, logs, kLogDrain);
 }
 
 void logsCommand(Context& context, const LogsArguments& arguments) {
@@ -118,7 +118,7 @@ void logsCommand(Context& context, const LogsArguments& arguments) {
     follower.poll(false, show);
     context.out.flush();
     if (over) break;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kLogPoll);
   }
   follower.poll(true, show);
 }

@@ -6,7 +6,7 @@ namespace dure::cli {
 namespace {
 
 // A person waits.
-constexpr Duration kPatience{15'000};
+constexpr Duration kRequestPatience{15'000};
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void PlaceArguments::addTo(CLI::App& command) {
 
 std::unique_ptr<KubeClient> PlaceArguments::connect(Context& context) const {
   auto found = findAccess(access);
-  if (found) return std::make_unique<KubeClient>(*std::move(found), kPatience);
+  if (found) return std::make_unique<KubeClient>(*std::move(found), kRequestPatience);
   context.fail(found.error());
   return nullptr;
 }

@@ -15,7 +15,7 @@ namespace dure::cli {
 
 namespace {
 
-constexpr auto kLeftovers = std::chrono::seconds(15);
+constexpr auto kStopLeftovers = std::chrono::seconds(15);
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Status stopRun(RunStore& store, const RunId& id, bool at_once) {
   if (!pid) {
     // Nobody else takes it up meanwhile. If somebody was quicker, nothing was left to end.
     const auto owned = store.take(id);
-    return owned ? endLeftovers(owned->paths, kLeftovers) : Status{};
+    return owned ? endLeftovers(owned->paths, kStopLeftovers) : Status{};
   }
   const Fd process(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
   // It may have ended, and another may have its number: only while the lock is held is it this one.

@@ -18,10 +18,11 @@
 
 #include <fmt/core.h>
 
+#include "collective/shared_memory.h"
+
 namespace dure {
 namespace {
 
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 // Of the file. Only what is in use takes memory, and no place is used twice, so it is large.
 constexpr std::uint64_t kFileBytes = 1ULL << 46;
 // Each is a mapping, of which the system lets a process have some 65,000.
@@ -102,7 +103,7 @@ void* moveAway(std::span<std::byte> pages) {
   return away == MAP_FAILED ? nullptr : away;
 }
 
-struct Range {
+struct AdoptedRange {
   std::span<std::byte> pages;
   std::uint64_t offset;  // in the file
   void* away;            // what was there, or nothing
@@ -110,7 +111,7 @@ struct Range {
 
 // Puts memory of the process's own there, with what the file has if that is wanted. If the system
 // has none, the shared memory stays, which works as well.
-bool makePrivate(const Range& range, int file, bool with_contents) {
+bool makePrivate(const AdoptedRange& range, int file, bool with_contents) {
   void* own = range.away;
   if (!own) {
     // Made elsewhere: where memory is short, nothing has happened yet.
@@ -133,7 +134,7 @@ Result<Fd> makeFile() {
   if (ftruncate(file.get(), static_cast<off_t>(kFileBytes)) != 0) {
     return systemError("size adopted memory");
   }
-  if (fcntl(file.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
+  if (fcntl(file.get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) {
     return systemError("seal adopted memory");
   }
   return file;
@@ -162,7 +163,7 @@ class Adoptions {
       if (!file) return std::move(file).error();
       file_ = std::move(*file);
     }
-    Range range{.pages = pages, .offset = next_, .away = nullptr};
+    AdoptedRange range{.pages = pages, .offset = next_, .away = nullptr};
     next_ += pages.size();
     if (auto status = share(range); !status) {
       punch(range);
@@ -193,7 +194,7 @@ class Adoptions {
     const std::lock_guard lock(mutex_);
     const auto found = at(data);
     if (found == ranges_.end()) return std::nullopt;
-    const Range& range = found->second;
+    const AdoptedRange& range = found->second;
     return AdoptedPlace{
         .begin = range.offset,
         .bytes = range.pages.size(),
@@ -208,14 +209,14 @@ class Adoptions {
   }
 
  private:
-  using Ranges = std::map<const std::byte*, Range>;
+  using AdoptedRanges = std::map<const std::byte*, AdoptedRange>;
 
   Adoptions() {
     pthread_atfork([] { ofProcess().beforeFork(); }, [] { ofProcess().inParent(); },
                    [] { ofProcess().inChild(); });
   }
 
-  Ranges::iterator at(std::span<const std::byte> data) {
+  AdoptedRanges::iterator at(std::span<const std::byte> data) {
     auto found = ranges_.upper_bound(data.data());
     if (found == ranges_.begin()) return ranges_.end();
     --found;
@@ -230,7 +231,7 @@ class Adoptions {
     return before.data() + before.size() > pages.data();
   }
 
-  Status share(Range& range) {
+  Status share(AdoptedRange& range) {
     const auto pages = range.pages;
     // Written, not stored to: where there is no memory for it, that is an error and not a signal.
     if (!writeAll(file_.get(), pages, range.offset)) return systemError("copy to adopted memory");
@@ -248,12 +249,12 @@ class Adoptions {
   }
 
   // The memory goes back to the system now, whoever still has it mapped.
-  void punch(const Range& range) {
+  void punch(const AdoptedRange& range) {
     fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(range.offset), static_cast<off_t>(range.pages.size()));
   }
 
-  void giveUp(const Range& range, bool keep_contents) {
+  void giveUp(const AdoptedRange& range, bool keep_contents) {
     if (makePrivate(range, file_.get(), keep_contents)) punch(range);
   }
 
@@ -294,7 +295,7 @@ class Adoptions {
 
   std::mutex mutex_;
   Fd file_;                 // guarded by mutex_, as all below; made when first needed
-  Ranges ranges_;           // by where they begin
+  AdoptedRanges ranges_;    // by where they begin
   std::uint64_t next_ = 0;  // what is free of the file
   Fd copied_;               // during a fork: the parent's end of a pipe, and
   Fd copying_;              // the child's
@@ -330,7 +331,7 @@ Result<Fd> openAdoptedFile(int process, const AdoptedFile& file) {
   struct stat info {};
   if (fstat(opened.get(), &info) != 0) return systemError("stat " + path);
   const int seals = fcntl(opened.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || info.st_ino != file.inode ||
+  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || info.st_ino != file.inode ||
       static_cast<std::uint64_t>(info.st_size) != kFileBytes) {
     return Error(Code::kInvalid, path + " is not adopted memory");
   }

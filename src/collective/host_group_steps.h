@@ -8,24 +8,9 @@
 #include <cstring>
 
 #include "collective/host_group.h"
+#include "collective/part.h"
 
 namespace dure {
-
-// Parts begin at whole lines.
-inline constexpr std::size_t kLine = 64;
-
-// [offset, offset + bytes) of a chunk that member `part` of `parts` reduces.
-struct Range {
-  std::size_t offset;
-  std::size_t bytes;
-};
-
-inline Range partOf(std::size_t bytes, int part, int parts) {
-  const auto count = static_cast<std::size_t>(parts);
-  const std::size_t each = (bytes + count * kLine - 1) / (count * kLine) * kLine;
-  const std::size_t begin = std::min(bytes, each * static_cast<std::size_t>(part));
-  return {begin, std::min(each, bytes - begin)};
-}
 
 inline void copyBytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);

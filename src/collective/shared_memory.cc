@@ -9,7 +9,6 @@
 namespace dure {
 namespace {
 
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr std::size_t kPage = 4096;
 
 // Slots begin at different places of a page: a processor takes a load for dependent on a store
@@ -36,7 +35,7 @@ Result<Fd> SharedMemory::create(int members, std::size_t slot_bytes) {
   if (ftruncate(memory.get(), static_cast<off_t>(sizeOfMemory(members, slot_bytes))) != 0) {
     return systemError("size shared memory");
   }
-  if (fcntl(memory.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
+  if (fcntl(memory.get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) {
     return systemError("seal shared memory");
   }
   return memory;
@@ -49,7 +48,8 @@ Result<std::shared_ptr<SharedMemory>> SharedMemory::map(const Fd& memory, int me
   const std::size_t size = sizeOfMemory(members, slot_bytes);
   // Memory that another could cut short would kill whoever touches it.
   const int seals = fcntl(memory.get(), F_GET_SEALS);
-  if (static_cast<std::size_t>(info.st_size) != size || seals < 0 || (seals & kSeals) != kSeals) {
+  if (static_cast<std::size_t>(info.st_size) != size || seals < 0 ||
+      (seals & kSizeSeals) != kSizeSeals) {
     return Error(Code::kInvalid,
                  fmt::format("the shared memory is not that of {} members", members));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +16,8 @@ namespace dure {
 // data. Both ends of the memory are compiled from this file; kLayout changes with it.
 inline constexpr std::uint32_t kLayout = 3;
 inline constexpr int kMaxMembers = 1024;
+// A file that others map must keep its size, or they die reading it.
+inline constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 // Each member has as many, used in turn: see HostGroup about why four are enough.
 inline constexpr std::uint32_t kSlots = 4;
 

@@ -12,7 +12,7 @@ namespace {
 // Arrow's Message.fbs.
 enum HeaderNumber : std::uint8_t { kHeaderSchema = 1, kHeaderDictionary = 2, kHeaderBatch = 3 };
 
-constexpr std::string_view kMagic = "ARROW1";
+constexpr std::string_view kArrowMagic = "ARROW1";
 constexpr std::uint32_t kContinuation = 0xffffffff;
 
 // The size of the next message's head; 0 at the end of the stream. A file that ends without that
@@ -116,8 +116,8 @@ Status readStream(ArrowFile& arrow) {
 // The file format ends with a table of where its batches are, that table's size, and ARROW1 again.
 Status readFooter(ArrowFile& arrow) {
   const FileBytes& file = arrow.file;
-  constexpr std::size_t kTail = 4 + kMagic.size();
-  if (file.size() < kMagic.size() + 2 + kTail || !file.text().ends_with(kMagic)) {
+  constexpr std::size_t kTail = 4 + kArrowMagic.size();
+  if (file.size() < kArrowMagic.size() + 2 + kTail || !file.text().ends_with(kArrowMagic)) {
     return damaged(file, file.size(), "the end of the file is missing: it was cut short");
   }
   const std::size_t tail = file.size() - kTail;
@@ -131,8 +131,8 @@ Status readFooter(ArrowFile& arrow) {
   auto schema = readArrowSchema(footer.root().table(1));
   if (!schema) return damaged(file, tail - *size, schema.error().message());
   arrow.schema = *std::move(schema);
-  constexpr std::size_t kBlock = 24;
-  const FlatVector blocks = footer.root().vector(3, kBlock);
+  constexpr std::size_t kBlockBytes = 24;
+  const FlatVector blocks = footer.root().vector(3, kBlockBytes);
   Taken taken;
   for (std::uint32_t i = 0; i < blocks.size(); ++i) {
     Cursor cursor(file, blocks.number<std::uint64_t>(i));
@@ -155,7 +155,7 @@ Status readFooter(ArrowFile& arrow) {
 
 Result<ArrowFile> readArrow(const FileBytes& file) {
   ArrowFile arrow{.file = file};
-  auto read = file.text().starts_with(kMagic) ? readFooter(arrow) : readStream(arrow);
+  auto read = file.text().starts_with(kArrowMagic) ? readFooter(arrow) : readStream(arrow);
   if (!read) return std::move(read).error();
   return arrow;
 }

@@ -20,7 +20,7 @@
 namespace dure {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;
+constexpr std::int64_t kRowsAtOnce = 4096;
 
 Result<std::string> formatOfFile(const std::string& path) {
   const auto file = mapFile(path);
@@ -82,8 +82,8 @@ Result<LabelRange> scanLabels(const SourceSplit& split, std::int64_t wanted) {
   LabelRange range;
   std::vector<std::int64_t> rows;
   std::vector<double> labels;
-  for (std::int64_t first = 0; first < split.size(); first += kBlock) {
-    rows.resize(static_cast<std::size_t>(std::min(kBlock, split.size() - first)));
+  for (std::int64_t first = 0; first < split.size(); first += kRowsAtOnce) {
+    rows.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, split.size() - first)));
     labels.resize(rows.size());
     std::iota(rows.begin(), rows.end(), first);
     if (auto read = split.readLabels(rows, labels.data()); !read) return std::move(read).error();
@@ -188,7 +188,7 @@ Status countClasses(Source& source, std::int64_t wanted, Dataset& dataset) {
   return source.test ? within(*source.test, test) : Status();
 }
 
-Result<Dataset> open(const DatasetOptions& options) {
+Result<Dataset> openByFormat(const DatasetOptions& options) {
   std::string format = options.format;
   if (!fileExists(options.path)) {
     return Error(Code::kNotFound, options.path + ": there is no such file or directory");
@@ -252,7 +252,7 @@ Status Split::setSamples(DType type, std::vector<std::int64_t> shape) {
 
 Result<Dataset> openDataset(const DatasetOptions& options) {
   try {
-    return open(options);
+    return openByFormat(options);
   } catch (const std::bad_alloc&) {
     return Error(Code::kUnavailable, options.path + ": there is not enough memory to open it");
   } catch (const std::exception& error) {

@@ -11,9 +11,9 @@
 namespace dure {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 // numpy's own headers are 118 bytes long; hundreds of dimensions would fit, too.
-constexpr std::size_t kMaxHeader = 65535;
+constexpr std::size_t kMaxNpyHeader = 65535;
 
 // Reads the one Python literal that numpy writes:
 // {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }
@@ -151,9 +151,9 @@ Result<Fields> readFields(const FileBytes& head, std::size_t offset, std::string
 
 Result<NpyHeader> readNpyHeader(const FileBytes& head) {
   Cursor cursor(head);
-  const auto magic = cursor.take(kMagic.size(), "the npy header");
+  const auto magic = cursor.take(kNpyMagic.size(), "the npy header");
   if (!magic) return magic.error();
-  if (std::memcmp(magic->data(), kMagic.data(), kMagic.size()) != 0) {
+  if (std::memcmp(magic->data(), kNpyMagic.data(), kNpyMagic.size()) != 0) {
     return damaged(head, 0, "this is not a .npy file");
   }
   const auto version = cursor.little<std::uint16_t>("the npy version");
@@ -172,7 +172,7 @@ Result<NpyHeader> readNpyHeader(const FileBytes& head) {
     if (!size) return size.error();
     length = *size;
   }
-  if (length > kMaxHeader) {
+  if (length > kMaxNpyHeader) {
     return damaged(head, 8, fmt::format("a header of {} bytes is too large", length));
   }
   const std::size_t offset = cursor.offset();

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMaxHeader = 100'000'000;  // as the format's own library has it
+constexpr std::size_t kMaxHeaderText = 100'000'000;  // as the format's own library has it
 constexpr std::size_t kAlign = 64;
 constexpr const char* kMetadata = "__metadata__";
 
@@ -180,7 +180,7 @@ Result<std::string> makeHeader(const Safetensors& content, const std::vector<std
   }
   const std::size_t used = sizeof(std::uint64_t) + text.size();
   text.append((kAlign - used % kAlign) % kAlign, ' ');
-  if (text.size() > kMaxHeader) return Error(Code::kInvalid, "there are too many arrays");
+  if (text.size() > kMaxHeaderText) return Error(Code::kInvalid, "there are too many arrays");
   const std::uint64_t length = text.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
@@ -210,10 +210,10 @@ Result<Safetensors> parseSafetensors(const FileBytes& file) {
   Cursor cursor(file);
   const auto length = cursor.little<std::uint64_t>("the header's size");
   if (!length) return length.error();
-  if (*length > kMaxHeader) {
+  if (*length > kMaxHeaderText) {
     return damaged(
         file, 0,
-        fmt::format("the header says it has {} bytes; the limit is {}", *length, kMaxHeader));
+        fmt::format("the header says it has {} bytes; the limit is {}", *length, kMaxHeaderText));
   }
   const auto bytes = cursor.take(static_cast<std::size_t>(*length), "the header");
   if (!bytes) return bytes.error();

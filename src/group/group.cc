@@ -56,13 +56,11 @@ c10::intrusive_ptr<c10d::TCPStore> openStore(const GroupOptions& options) {
   return c10::make_intrusive<c10d::TCPStore>(options.address, store);
 }
 
-std::vector<std::uint8_t> toBytes(const std::string& text) { return {text.begin(), text.end()}; }
-
 Result<c10::intrusive_ptr<c10d::TCPStore>> hostStore(const GroupOptions& options) {
   try {
     auto store = openStore(options);
     store->setTimeout(options.timeout);
-    store->set(kKeyName, toBytes(options.key));
+    store->set(kKeyName, storeBytes(options.key));
     return store;
   } catch (const std::exception& exception) {
     const std::string text = exception.what();
@@ -79,7 +77,7 @@ Result<c10::intrusive_ptr<c10d::TCPStore>> findStore(const GroupOptions& options
     if (isListening(options)) {
       try {
         auto store = openStore(options);
-        if (store->get(kKeyName) == toBytes(options.key)) {
+        if (store->get(kKeyName) == storeBytes(options.key)) {
           store->setTimeout(options.timeout);
           return store;
         }

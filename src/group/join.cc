@@ -31,7 +31,6 @@ struct Table {
   std::vector<Entry> entries;
 };
 
-std::vector<std::uint8_t> toBytes(const std::string& text) { return {text.begin(), text.end()}; }
 std::string toText(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
 std::string write(const Entry& entry) { return entry.host + "\t" + entry.address; }
@@ -54,14 +53,14 @@ Result<Table> exchangeEntries(const StoreJoin& join, const Entry& mine) {
   const auto deadline = std::chrono::steady_clock::now() + join.timeout;
   int awaited = 0;
   try {
-    join.store->set(fmt::format("rank/{}", join.rank), toBytes(write(mine)));
+    join.store->set(fmt::format("rank/{}", join.rank), storeBytes(write(mine)));
     if (join.rank == 0) {
       std::string table = randomToken();
       for (awaited = 0; awaited < join.size; ++awaited) {
         const std::string key = fmt::format("rank/{}", awaited);
         table += fmt::format("\n{}", waitForKey(*join.store, key, deadline));
       }
-      join.store->set("table", toBytes(table));
+      join.store->set("table", storeBytes(table));
     }
     awaited = 0;
     const auto lines = split(waitForKey(*join.store, "table", deadline), '\n');

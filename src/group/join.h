@@ -2,12 +2,19 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "group/two_level_group.h"
 
 namespace dure {
+
+// A text as a store takes it.
+inline std::vector<std::uint8_t> storeBytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 
 struct StoreJoin {
   c10::intrusive_ptr<c10d::Store> store;  // of this group only, or with a prefix of its own

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "collective/part.h"
 #include "collective/reduce.h"
 
 namespace dure {
@@ -13,23 +14,9 @@ using Way = Message::Way;
 
 // Up to here latency counts more than bytes: everyone sends all to everyone.
 constexpr std::size_t kDirect = 16u << 10u;
-constexpr std::size_t kLine = 64;
 // A broadcast goes from host to host in such pieces; smaller ones from the root to each.
 constexpr std::size_t kBroadcastPiece = 1u << 20u;
 constexpr std::size_t kBroadcastDirect = 64u << 10u;
-
-struct Range {
-  std::size_t offset;
-  std::size_t bytes;
-};
-
-// What host `part` of `parts` reduces for all.
-Range partOf(std::size_t bytes, int part, int parts) {
-  const auto count = static_cast<std::size_t>(parts);
-  const std::size_t each = (bytes + count * kLine - 1) / (count * kLine) * kLine;
-  const std::size_t begin = std::min(bytes, each * static_cast<std::size_t>(part));
-  return {begin, std::min(each, bytes - begin)};
-}
 
 // Two hosts send each other everything: that is no more than sending half and half of the sums,
 // takes one round instead of two, and narrow numbers are rounded once.

@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // What a process printed so shortly before its end is why it ended.
-constexpr milliseconds kLastWords{1000};
+constexpr milliseconds kRecentOutput{1000};
 
 constexpr milliseconds kLoadWindow{10};
 constexpr milliseconds kLongestLoad{3000};
@@ -47,7 +47,7 @@ std::int64_t wallClock() {
 bool isEnding(RunningProgram& program) {
   program.readNow();
   const std::string tail = program.errors();
-  if (program.silent() > kLastWords ||
+  if (program.silent() > kRecentOutput ||
       tail.find("Traceback (most recent call last):") == std::string::npos) {
     return false;
   }
@@ -369,7 +369,7 @@ void Agent::reap() {
       // An interpreter complains, then closes its sockets, then takes its time to end: those that
       // miss it may be quicker.
       const milliseconds silent = ranked.program->silent();
-      ranked.ended_ms = wallClock() - (silent < kLastWords ? silent.count() : 0);
+      ranked.ended_ms = wallClock() - (silent < kRecentOutput ? silent.count() : 0);
     }
     eachProgram([&](RunningProgram& program) {
       if (program.pid() == pid && !program.status()) program.ended(decodeWaitStatus(wait_status));

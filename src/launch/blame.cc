@@ -18,10 +18,6 @@ constexpr int kCommandNotFound = 127;
 constexpr int kUsage = 2;
 constexpr const char* kTrainer = "dure-trainer: ";
 
-bool has(const std::string& text, const char* words) {
-  return text.find(words) != std::string::npos;
-}
-
 // The trainer says what it warns of as it goes, and last why it ends.
 std::string trainersReason(const std::string& text) {
   std::string found;
@@ -74,10 +70,10 @@ bool cannotHeal(const Exited& exit) {
                   [&](const char* name) { return exception == name; })) {
     return true;
   }
-  if (has(line, "could not access or find the executable")) return true;
-  if (has(exit.errors, "can't open file '") && exit.status.code == kUsage) return true;
-  if (exit.status.code == kUsage && has(exit.errors, "usage: ")) return true;
-  if (exit.status.code == kCommandNotFound && has(exit.errors, "not found")) return true;
+  if (contains(line, "could not access or find the executable")) return true;
+  if (contains(exit.errors, "can't open file '") && exit.status.code == kUsage) return true;
+  if (exit.status.code == kUsage && contains(exit.errors, "usage: ")) return true;
+  if (exit.status.code == kCommandNotFound && contains(exit.errors, "not found")) return true;
   return exit.status.code == kNotExecutable && !exit.errors.empty();
 }
 

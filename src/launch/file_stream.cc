@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t kPiece = 256u << 10u;
-constexpr std::size_t kLongestLine = 64u << 10u;
+constexpr std::size_t kFilePiece = 256u << 10u;
+constexpr std::size_t kLongestHeader = 64u << 10u;
 constexpr std::string_view kUnfinished = ".part";
 
 std::string headerLine(const json& header) {
@@ -36,7 +36,7 @@ Status sendFile(const std::string& path, const std::string& name,
   const json header = {
       {"path", name}, {"size", info.st_size}, {"executable", (info.st_mode & 0100) != 0}};
   if (auto sent = send(headerLine(header)); !sent) return sent;
-  std::string piece(kPiece, '\0');
+  std::string piece(kFilePiece, '\0');
   for (off_t left = info.st_size; left > 0;) {
     const ssize_t got =
         read(file.get(), piece.data(), std::min(piece.size(), static_cast<std::size_t>(left)));
@@ -105,7 +105,7 @@ Status FileReceiver::take(std::string_view bytes) {
     }
     const std::size_t newline = bytes.find('\n');
     line_ += bytes.substr(0, newline);
-    if (line_.size() > kLongestLine) return Error(Code::kInvalid, "what came is no file");
+    if (line_.size() > kLongestHeader) return Error(Code::kInvalid, "what came is no file");
     if (newline == std::string_view::npos) return {};
     bytes.remove_prefix(newline + 1);
     if (auto begun = begin(std::exchange(line_, {})); !begun) return begun;

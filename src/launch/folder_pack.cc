@@ -21,7 +21,6 @@
 namespace dure {
 namespace {
 
-constexpr std::size_t kPiece = 256 << 10;
 constexpr std::size_t kIgnoreFileLimit = 1 << 20;
 
 Error changed(const std::string& path) {

@@ -10,6 +10,8 @@
 namespace dure {
 
 inline constexpr std::size_t kTarBlock = 512;
+// What is read, written or compressed at a time.
+inline constexpr std::size_t kPiece = 256 << 10;
 
 struct TarEntry {
   enum class Kind : char {

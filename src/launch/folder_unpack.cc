@@ -16,7 +16,6 @@
 namespace dure {
 namespace {
 
-constexpr std::size_t kPiece = 256 << 10;
 // What a pax header may take: a path, a link's target, and what other programs add.
 constexpr std::int64_t kLargestPax = 1 << 20;
 

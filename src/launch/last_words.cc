@@ -11,10 +11,6 @@
 namespace dure {
 namespace {
 
-bool has(const std::string& line, const char* words) {
-  return line.find(words) != std::string::npos;
-}
-
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
@@ -73,7 +69,7 @@ std::string lastException(const std::string& text) {
     if (!named && !ends) continue;
     inside = inside && !ends;
     if (named && !ends) words = line.substr(static_cast<std::size_t>(match[1].length()));
-    if (has(words, "ChildFailedError")) continue;
+    if (contains(words, "ChildFailedError")) continue;
     found = words;
   }
   return found;
@@ -95,15 +91,15 @@ std::string mpiFailure(const std::string& text) {
   };
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i];
-    if (has(line, "MPI_ABORT was invoked on rank")) {
-      const bool code = i + 1 < lines.size() && has(lines[i + 1], "with errorcode");
+    if (contains(line, "MPI_ABORT was invoked on rank")) {
+      const bool code = i + 1 < lines.size() && contains(lines[i + 1], "with errorcode");
       return line + (code ? " " + lines[i + 1] : "");
     }
-    if (has(line, "was unable to launch the specified application") ||
-        has(line, "was unable to find the specified executable")) {
+    if (contains(line, "was unable to launch the specified application") ||
+        contains(line, "was unable to find the specified executable")) {
       return "mpirun could not access or find the executable " + valueOf("Executable:");
     }
-    if (has(line, "noticed that process rank")) return line;
+    if (contains(line, "noticed that process rank")) return line;
   }
   const std::string rank = mpiRank(text);
   const std::string code = valueOf("Exit code:");
@@ -129,12 +125,12 @@ std::string abortReason(const std::string& text) {
   const std::vector<std::string> lines = linesOf(text);
   std::string found;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (has(lines[i], "terminate called")) {
+    if (contains(lines[i], "terminate called")) {
       found = lines[i];
-      if (i + 1 < lines.size() && has(lines[i + 1], "what():")) {
+      if (i + 1 < lines.size() && contains(lines[i + 1], "what():")) {
         found += ": " + trimmed(lines[i + 1].substr(lines[i + 1].find("what():") + 7));
       }
-    } else if (has(lines[i], "Assertion ") && has(lines[i], " failed")) {
+    } else if (contains(lines[i], "Assertion ") && contains(lines[i], " failed")) {
       found = lines[i];
     }
   }
@@ -147,7 +143,7 @@ bool tellsOfLostConnection(const std::string& line) {
       "connection", "broken pipe", " peer", "is gone", "operation now in progress",
       "timed out",  "timeouterror"};
   return std::any_of(kLost.begin(), kLost.end(),
-                     [&](const char* lost) { return has(words, lost); });
+                     [&](const char* lost) { return contains(words, lost); });
 }
 
 std::string firstComplaint(const std::string& text) {
@@ -160,9 +156,11 @@ std::string firstComplaint(const std::string& text) {
   for (const std::string& line : linesOf(text)) {
     const std::string words = lower(line);
     const bool frame = line[0] == ' ' || line[0] == '\t';
-    if (frame || has(words, "warning") || has(words, "warn:") || has(words, "deprecat")) continue;
+    if (frame || contains(words, "warning") || contains(words, "warn:") ||
+        contains(words, "deprecat"))
+      continue;
     if (std::none_of(kErrors.begin(), kErrors.end(),
-                     [&](const char* e) { return has(words, e); })) {
+                     [&](const char* e) { return contains(words, e); })) {
       continue;
     }
     if (!tellsOfLostConnection(line)) return line;

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kRoom = 1u << 20u;
 constexpr milliseconds kMoment{100};
 // For whoever reads to take something, when the agent is about to end.
-constexpr milliseconds kLastWords{2000};
+constexpr milliseconds kStuck{2000};
 
 }  // namespace
 
@@ -77,7 +77,7 @@ void OutputWriter::work(const std::stop_token& stop) {
       const std::size_t done = writeSome(left);
       const auto now = std::chrono::steady_clock::now();
       if (done > 0) moved = now;
-      if (stop.stop_requested() && now - moved > kLastWords) return;
+      if (stop.stop_requested() && now - moved > kStuck) return;
       if (done == 0) continue;
       const bool broken = done > left.size();
       const std::size_t gone = std::min(done, left.size());

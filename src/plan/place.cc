@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "plan/choose.h"
 #include "plan/shortage.h"
 
@@ -10,7 +11,6 @@ namespace {
 
 // Beyond it weights are taken as equal; their squares can still be added up.
 constexpr std::int64_t kMaxWeight = 1 << 24;
-constexpr std::int64_t kMebibyte = 1 << 20;
 
 std::int64_t weightOf(const Request& request, const Node& node) {
   std::int64_t weight = 0;

@@ -13,7 +13,6 @@ namespace {
 using Counts = std::vector<std::pair<std::string, std::int64_t>>;
 
 constexpr std::size_t kShown = 8;
-constexpr std::int64_t kMebibyte = 1 << 20;
 
 std::string counted(std::int64_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
