@@ -39,6 +39,8 @@ function(dure_library name)
     if(ARG_TORCH)
       dure_use_libtorch(${name}_test)
     else()
+      # As the header is compiled.
+      target_compile_options(${name}_test PRIVATE -fPIC)
       target_precompile_headers(${name}_test REUSE_FROM dure_gtest_header)
     endif()
     set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY
