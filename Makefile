@@ -8,8 +8,7 @@ SOURCES = $(shell find apps src python tests bench -name '*.cc' -o -name '*.h')
 
 build: ## build/dure, dure-agent, dure-trainer and build/python (installs missing packages first)
 	@tools/setup
-	@cmake --preset release --log-level=NOTICE
-	@ninja -C build dure dure-agent dure-trainer dure_torch
+	@tools/build dure dure-agent dure-trainer dure_torch
 
 test: ## every test; installs what they need
 	@tools/setup --test
@@ -21,7 +20,7 @@ check: build ## the quick tests only: layers, registration, format, unit tests
 
 demo: ## train Fashion-MNIST on two local workers, with live output
 	@tools/setup --demo
-	@$(MAKE) --no-print-directory build
+	@tools/build dure dure-agent dure-trainer
 	@rm -rf build/demo
 	@build/dure run examples/fashion-mnist.yaml --set checkpoint.path=$(CURDIR)/build/demo/checkpoints \
 	  --set output=$(CURDIR)/build/demo/model.h5
