@@ -44,8 +44,10 @@ install: build ## into PREFIX=/usr/local; DESTDIR is put in front
 format: ## clang-format over every C++ file
 	clang-format -i $(SOURCES)
 
-tidy: build ## clang-tidy over the C++ files that need no libtorch, whose precompiled header is for g++
-	clang-tidy -p build --quiet $(shell grep -Lr --include='*.cc' 'include [<"]\(torch\|train\|group\)/' apps src)
+tidy: ## clang-tidy over the C++ files that need no libtorch
+	@tools/setup --test
+	@cmake -S . -B build-tidy -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DDURE_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON --log-level=NOTICE
+	clang-tidy -p build-tidy --quiet $(shell grep -Lr --include='*.cc' 'include [<"]\(torch\|train\|group\)/' apps src)
 
 clean: ## removes what was built
 	rm -rf build build-*

@@ -6,6 +6,31 @@ if(NOT DURE_FUZZ)
   target_precompile_headers(dure_gtest_header PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 endif()
 
+# Replaces the files of a list by a few that include them. By paths below src/, unlike CMake's own unity builds: a
+# checkout in another folder then finds them in the compiler cache.
+function(dure_batches list torch)
+  set(size 12)
+  if(torch)
+    set(size 16)  # libtorch's precompiled header alone takes 12 seconds to load
+  endif()
+  set(rest ${${list}})
+  set(batches "")
+  while(rest)
+    list(SUBLIST rest 0 ${size} files)
+    list(REMOVE_ITEM rest ${files})
+    set(text "")
+    foreach(file ${files})
+      cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src)
+      string(APPEND text "#include \"${file}\"\n")
+    endforeach()
+    list(LENGTH batches number)
+    set(batch ${CMAKE_CURRENT_BINARY_DIR}/batch_${number}.cc)
+    file(CONFIGURE OUTPUT ${batch} CONTENT "${text}")  # leaves it alone if it says the same
+    list(APPEND batches ${batch})
+  endwhile()
+  set(${list} ${batches} PARENT_SCOPE)
+endfunction()
+
 # dure_library(NAME [TEST_LIBS lib…] LIBS lib…): the library of the folder that calls it, from all its
 # .cc files but the tests, and one test program from its *_test.cc files. A new file is picked up by
 # itself, so no test can be left out by forgetting to list it.
@@ -17,16 +42,12 @@ function(dure_library name)
   if(tests)
     list(REMOVE_ITEM sources ${tests})
   endif()
+  if(DURE_UNITY)
+    dure_batches(sources "${ARG_TORCH}")
+  endif()
   add_library(dure_${name} STATIC ${sources})
   target_include_directories(dure_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(dure_${name} PUBLIC ${ARG_LIBS})
-  # libtorch's precompiled header alone takes 12 seconds to load.
-  set(batch 12)
-  if(ARG_TORCH)
-    set(batch 16)
-  endif()
-  set_target_properties(dure_${name} PROPERTIES UNITY_BUILD ${DURE_UNITY} UNITY_BUILD_BATCH_SIZE
-                                                                          ${batch})
   if(ARG_FAST)
     target_compile_options(dure_${name} PRIVATE $<$<CONFIG:Release>:-O3>)
   endif()

@@ -115,7 +115,7 @@ Result<RunView> findRun(Context& context, const PlaceArguments& place, const std
 }
 
 void describeCommand(Context& context, const PlaceArguments& place, const std::string& name,
-                     bool json) {
+                     bool as_json) {
   auto found = findRun(context, place, name);
   if (!found) {
     if (!found.error().message().empty()) context.fail(found.error());
@@ -124,7 +124,7 @@ void describeCommand(Context& context, const PlaceArguments& place, const std::s
   RunView& run = *found;
   std::sort(run.state.tasks.begin(), run.state.tasks.end(),
             [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
-  if (!json) return printRun(context.out, run);
+  if (!as_json) return printRun(context.out, run);
   nlohmann::json description = toJson(run);
   description["events"] = nlohmann::json::array();
   for (const Entry& entry : run.entries) description["events"].push_back(toJson(entry));

@@ -31,11 +31,11 @@ std::optional<std::vector<RunView>> findRuns(Context& context, const PlaceArgume
   return readRuns(*store);
 }
 
-void psCommand(Context& context, const PlaceArguments& place, bool json) {
+void psCommand(Context& context, const PlaceArguments& place, bool as_json) {
   const auto found = findRuns(context, place);
   if (!found) return;
   const std::vector<RunView>& runs = *found;
-  if (json) {
+  if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const RunView& run : runs) list.push_back(toJson(run));
     context.out << list.dump(2) << "\n";
@@ -65,12 +65,12 @@ void psCommand(Context& context, const PlaceArguments& place, bool json) {
 }  // namespace
 
 void addPs(CLI::App& app, Context& context) {
-  auto json = std::make_shared<bool>(false);
+  auto as_json = std::make_shared<bool>(false);
   auto place = std::make_shared<PlaceArguments>();
   CLI::App* command = app.add_subcommand("ps", "List the runs, the newest last");
-  command->add_flag("--json", *json, "For programs");
+  command->add_flag("--json", *as_json, "For programs");
   place->addTo(*command);
-  command->callback([&context, place, json] { psCommand(context, *place, *json); });
+  command->callback([&context, place, as_json] { psCommand(context, *place, *as_json); });
 }
 
 }  // namespace dure::cli
