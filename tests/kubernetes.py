@@ -33,6 +33,17 @@ def import_images(which="all"):
     return harness.run_text([BUILD_IMAGES, which, "--import", "--programs", harness.BUILD])
 
 
+def component(name, inside=True):
+    """The process of a part of the cluster, as the test's machine numbers it."""
+    cache = pathlib.Path(os.environ.get("DURE_CACHE") or pathlib.Path.home() / ".cache/dure")
+    which = os.environ.get("DURE_CLUSTER")
+    state = cache / (f"cluster-{which}" if which else "cluster")
+    # What is written down is the process that entered the machine's namespaces; the program is its child.
+    pid = int((state / "processes" / name).read_text().split()[0])
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if inside else []
+    return int(children[0]) if children else pid
+
+
 class OnKubernetes:
     """For a harness.Case; it comes before the case among the bases. Each test has a namespace of its own."""
 
@@ -47,6 +58,11 @@ class OnKubernetes:
         self.namespace = f"dure-test-{uuid.uuid4().hex[:10]}"
         self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         self.addCleanup(self.kubectl, "delete", "namespace", self.namespace, "--wait=false")
+
+    def nodes_come_back(self):
+        """Whoever comes next finds the cluster as it was."""
+        ready = 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
+        self.wait_until(lambda: set(self.kubectl("get", "nodes", "-o", ready).split()) == {"True"}, "the nodes are back", 90)
 
     def kubectl(self, *words, stdin=None):
         """As the administrator."""

@@ -16,11 +16,13 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLUSTER = ROOT / "tools" / "cluster"
 CACHE = pathlib.Path(os.environ.get("DURE_CACHE") or pathlib.Path.home() / ".cache" / "dure")
-STATE = CACHE / "cluster"
-HOST_DEVICE = "dure-cluster"
+# Its own, beside the one that other suites use.
+NAME = os.environ["DURE_CLUSTER"] = "test"
+NET = os.environ["DURE_CLUSTER_NET"] = "10.202"
+STATE = CACHE / f"cluster-{NAME}"
+HOST_DEVICE = CGROUP = f"dure-{NAME}"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 NAMESPACE = f"test-cluster-{os.getpid()}"
-was_up = False
 
 # A web server that says which pod it is.
 SERVER = """
@@ -48,12 +50,12 @@ except urllib.error.HTTPError as error:
 
 
 def setUpModule():
-    global was_up
     if os.environ.get("DURE_TEST_KUBECONFIG"):
         raise unittest.SkipTest("DURE_TEST_KUBECONFIG names another cluster; this is about tools/cluster's own")
     if os.geteuid() != 0:
         raise unittest.SkipTest("only root may make a cluster")
-    was_up = cluster("status", code=None).returncode == 0
+    if cluster("status", code=None).returncode == 0:  # left by a suite that was killed
+        cluster("down")
     began = time.monotonic()
     cluster("up", seconds=1500)
     print(f"measured: up in {time.monotonic() - began:.1f} s", file=sys.stderr)
@@ -61,10 +63,7 @@ def setUpModule():
 
 
 def tearDownModule():
-    if was_up:
-        kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-    else:
-        cluster("down")
+    cluster("down")
 
 
 def cluster(*words, code=0, seconds=120):
@@ -280,15 +279,18 @@ def rules():
 
 
 def processes_of_the_cluster():
-    """Whatever runs from the cluster's folders, or was started by what did."""
-    words = [str(STATE).encode(), str(CACHE / "kubernetes-").encode(), b"containerd-shim", b"cluster_parts"]
+    """Whatever was started with the cluster's name, uses its folder, or is in one of its control groups."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
+        if int(entry) == os.getpid():
+            continue
         try:
-            line = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes()
+            line, environment, groups = (pathlib.Path(f"/proc/{entry}/{name}").read_bytes()
+                                         for name in ("cmdline", "environ", "cgroup"))
         except OSError:
             continue
-        if any(word in line for word in words):
+        if (f"{STATE}/".encode() in line or f"DURE_CLUSTER={NAME}".encode() in environment.split(b"\0")
+                or f"/{CGROUP}".encode() in groups):
             found.append((int(entry), line.replace(b"\0", b" ").decode(errors="replace")[:200]))
     return found
 
@@ -302,19 +304,14 @@ def program(name):
 class Lifecycle(unittest.TestCase):
     """Takes the cluster down and up; runs after the others, by its name."""
 
-    def setUp(self):
-        if was_up:
-            self.skipTest("the cluster was up before, and may be in use by others")
-
     def assert_nothing_left(self):
         wait_until(lambda: not processes_of_the_cluster(), 5, f"no processes: {processes_of_the_cluster()}")
         self.assertFalse(STATE.exists())
         self.assertNotIn(str(STATE), pathlib.Path("/proc/self/mountinfo").read_text())
         self.assertNotIn(HOST_DEVICE, interfaces())
-        net = os.environ.get("DURE_CLUSTER_NET", "10.203")
-        self.assertNotIn(f"{net}.", subprocess.check_output(["ip", "route"], text=True))
+        self.assertNotIn(f"{NET}.", subprocess.check_output(["ip", "route"], text=True))
         self.assertEqual([line for line in rules() if "KUBE" in line or "CNI" in line], [])
-        self.assertEqual([*CGROUPS.glob("dure-cluster"), *CGROUPS.glob("*/dure-cluster"),
+        self.assertEqual([*CGROUPS.glob(CGROUP), *CGROUPS.glob(f"*/{CGROUP}"),
                           *CGROUPS.glob("*/k8s.io")], [])
         self.assertEqual(list(pathlib.Path("/run/netns").glob("cni-*")), [])
         self.assertNotEqual(cluster("status", code=None).returncode, 0)
@@ -397,7 +394,7 @@ class Lifecycle(unittest.TestCase):
         self.assert_nothing_left()
 
     def test_7_a_note_of_an_old_process_harms_nobody(self):
-        stranger = subprocess.Popen(["sleep", "60"])
+        stranger = subprocess.Popen(["sleep", "60"], env={})
         self.addCleanup(stranger.wait)
         self.addCleanup(stranger.kill)
         boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,13 +1,10 @@
 """What breaks off on the cluster and is taken up again: logs, journals that are full, places that were being given."""
-import os
-import pathlib
 import re
 import subprocess
 
 import harness
-from kubernetes import OnKubernetes, RunsOnKubernetes
+from kubernetes import OnKubernetes, RunsOnKubernetes, component
 
-CACHE = pathlib.Path(os.environ.get("DURE_CACHE", pathlib.Path.home() / ".cache/dure"))
 KUBELET, API_SERVER = 10250, 6443
 
 
@@ -38,7 +35,7 @@ class Breaks(RunsOnKubernetes, OnKubernetes, harness.Case):
 
     def test_no_line_is_lost_or_told_twice_when_the_api_server_loses_the_node(self):
         running = self.counting("node")
-        server = (CACHE / "cluster/processes/kube-apiserver").read_text().split()[0]
+        server = component("kube-apiserver", inside=False)
         for line in (20, 60):
             self.wait_until(lambda: f"line {line}\n" in running.out, f"line {line} is seen")
             self.assertGreater(break_connections(KUBELET, inside=server), 0)

@@ -2,29 +2,13 @@
 import contextlib
 import json
 import os
-import pathlib
 import signal
 
 import harness
-from kubernetes import OnKubernetes, RunsOnKubernetes
-
-CACHE = pathlib.Path(os.environ.get("DURE_CACHE", pathlib.Path.home() / ".cache/dure"))
-
-
-def component(name):
-    """The process of a part of the cluster."""
-    # What is written down is the process that entered the machine's namespaces; the program is its child.
-    pid = int((CACHE / "cluster/processes" / name).read_text().split()[0])
-    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0]) if children else pid
+from kubernetes import OnKubernetes, RunsOnKubernetes, component
 
 
 class Fencing(RunsOnKubernetes, OnKubernetes, harness.Case):
-    def nodes_come_back(self):
-        """Whoever comes next finds the cluster as it was."""
-        ready = 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}'
-        self.wait_until(lambda: set(self.kubectl("get", "nodes", "-o", ready).split()) == {"True"}, "the nodes are back", 90)
-
     def moments(self, directory, generation):
         """When each rank of a generation was seen to work, in nanoseconds."""
         return [int(line) for path in directory.glob(f"{generation}-*") for line in path.read_text().split("\n")[:-1]]

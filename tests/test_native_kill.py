@@ -15,60 +15,12 @@ import zlib
 import numpy
 
 import harness
+from checkpointed import Checkpointed
 from harness import wait_until
 from native import largest_difference, read_safetensors, write_images
 
-JOB = """
-name: killed
-workers: {workers}
-resources: {{cpus: 1}}
-train:
-  model: {{name: mlp, hidden: [256, 128], dropout: 0.2}}
-  data: data.npz
-  epochs: {epochs}
-  batch: {batch}
-  optimizer: {optimizer}
-  schedule: {{shape: cosine, warmup: 20}}
-  {more}
-checkpoint: {{path: {checkpoints}, {every}, keep: 2}}
-output: {output}
-restarts: {{limit: 100, backoff: 10ms}}
-"""
 
-
-class KillTest(harness.Case):
-    def setUp(self):
-        super().setUp()
-        write_images(self.dir / "data.npz", rows=500, size=28)
-        self.mounts = []
-
-    def tearDown(self):
-        for path in self.mounts:
-            subprocess.run(["umount", str(path)], check=True)
-        super().tearDown()
-
-    def job(self, name="job.yaml", workers=2, epochs=60, batch=25, every=20, more="sync: step",
-            checkpoints="checkpoints", output="model.safetensors", optimizer="{name: adam, lr: 0.001}"):
-        every = f"every: {every}" if isinstance(every, int) else every
-        self.write(name, JOB.format(workers=workers, epochs=epochs, batch=batch, every=every, more=more,
-                                    checkpoints=checkpoints, output=output, optimizer=optimizer))
-        return name
-
-    def undisturbed(self, **options):
-        done = self.dure("run", self.job("calm.yaml", checkpoints="calm", output="calm.safetensors",
-                                         **options), timeout=120)
-        self.assertEqual(done.code, 0, done.out + done.err)
-        return (self.dir / "calm.safetensors").read_bytes()
-
-    def checkpoints(self, folder="checkpoints"):
-        return sorted(path for path in (self.dir / folder).glob("step-*") if path.suffix != ".part")
-
-    def wait_for_checkpoint(self, after=0, folder="checkpoints"):
-        def newest():
-            found = self.checkpoints(folder)
-            return found and int(found[-1].name.split("-")[1]) > after and found[-1]
-        return wait_until(newest, 60, f"a checkpoint after step {after}")
-
+class KillTest(Checkpointed):
     def kill_until_done(self, running, chance, limit=6):
         """Kills ranks at random moments; returns how often."""
         kills = 0
@@ -369,51 +321,6 @@ class KillTest(harness.Case):
         self.assertNotEqual(done.code, 0)
         self.assertIn("checkpoint.path", done.out + done.err)
         self.assertIn("Read-only file system", done.out + done.err)
-
-    def summary(self, run):
-        lines = (self.run_dir(run) / "metrics.jsonl").read_text().splitlines()
-        return next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
-
-    def test_training_does_not_wait_for_the_disk(self):
-        # A step takes less than a checkpoint takes to be written: most are left out.
-        for number, more in enumerate(("sync: step", "sync: end")):
-            self.undisturbed(every=1, more=more, epochs=50)
-            summary = self.summary(f"killed.{number + 1}")
-            stood = summary["checkpoint_seconds"] / summary["seconds"]
-            harness.report(f"{more}: {summary['checkpoints']} checkpoints in {summary['seconds']:.2f} s of 500 steps, "
-                           f"for which training stood still for {stood:.1%} of the time")
-            self.assertTrue(0 < summary["checkpoints"] < 500)
-            self.assertLess(stood, 0.1)
-            shutil.rmtree(self.dir / "calm")
-
-    def test_training_hardly_stands_still_for_a_checkpoint(self):
-        # 70 MB each: the weights and Adam's two memories of them.
-        interval = 2
-        self.write("job.yaml", f"""
-name: large
-workers: 2
-resources: {{cpus: 1}}
-train:
-  model: {{name: mlp, hidden: [2048, 2048]}}
-  data: data.npz
-  epochs: 1000
-  steps: 240
-  batch: 100
-  optimizer: adam
-checkpoint: {{path: checkpoints, interval: {interval}s}}
-""")
-        done = self.dure("run", "job.yaml", code=0, timeout=120)
-        summary = self.summary("large")
-        count, delay = summary["checkpoints"], summary["checkpoint_seconds"]
-        self.assertGreater(count, 1, done.out)
-        self.assertIn(f"checkpoints {count} written; training stood still", done.out)
-        harness.report(f"{count} checkpoints of {self.size_of(self.checkpoints()[-1]) / 1e6:.0f} MB, one every "
-                       f"{interval} s: each held up training for {delay / count * 1000:.0f} ms")
-        self.assertLess(delay / count, 0.05 * interval)
-
-    @staticmethod
-    def size_of(directory):
-        return sum(path.stat().st_size for path in directory.iterdir())
 
     def test_the_newest_are_kept_and_nothing_half_written(self):
         self.undisturbed(epochs=40, every=20)

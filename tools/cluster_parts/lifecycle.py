@@ -17,7 +17,7 @@ from .settings import Trouble, say
 def alone():
     """One command changes the cluster at a time; others wait for it."""
     settings.CACHE.mkdir(parents=True, exist_ok=True)
-    with open(settings.CACHE / "cluster.lock", "w") as lock:
+    with open(f"{settings.STATE}.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

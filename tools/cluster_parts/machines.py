@@ -119,7 +119,8 @@ def refuse_taken_addresses():
     device = host_device()
     if device:
         raise Trouble(f"the network device {settings.HOST_DEVICE} exists: {device.get('ifalias', 'not ours')} "
-                      "holds it; take that one down first (tools/cluster down with its DURE_CACHE)")
+                      "holds it; take that one down first (tools/cluster down with its DURE_CACHE), or choose another "
+                      "name (DURE_CLUSTER)")
     prefix = settings.NET + "."
     for entry in json.loads(run(["ip", "-json", "-4", "addr"])):
         for address in entry.get("addr_info", []):
@@ -137,6 +138,11 @@ def host_device():
     return json.loads(done.stdout)[0] if done.returncode == 0 else None
 
 
+def other_clusters():
+    return [device["ifname"] for device in json.loads(run(["ip", "-json", "link"]))
+            if device.get("ifalias", "").startswith("cluster in ") and device["ifname"] != settings.HOST_DEVICE]
+
+
 def remove_all():
     """Ends whatever there is of the machines, be it whole, half made, or left by a reboot."""
     # With a machine's first process the kernel ends all that runs inside.
@@ -147,7 +153,8 @@ def remove_all():
     # With the device there, the groups are those of another user's cluster, and the folder has its mounts.
     if not host_device():
         remove_cgroups()
-        if CNI_CACHE.is_dir() and not os.listdir(CNI_CACHE):
+        # The machines of another cluster have mounts there, which would go with the folder.
+        if not other_clusters() and CNI_CACHE.is_dir() and not os.listdir(CNI_CACHE):
             CNI_CACHE.rmdir()
     shutil.rmtree(settings.STATE, ignore_errors=True)
     if settings.STATE.exists():

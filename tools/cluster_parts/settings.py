@@ -1,7 +1,9 @@
 """Where things are: one definition of each folder, address and name of the cluster."""
 import os
 import pathlib
+import re
 import sys
+import zlib
 
 
 class Trouble(Exception):
@@ -13,7 +15,9 @@ TOOLS = HERE.parent
 
 # Caches outlive checkouts; the state of a running cluster does not outlive the cluster.
 CACHE = pathlib.Path(os.environ.get("DURE_CACHE") or pathlib.Path.home() / ".cache" / "dure").absolute()
-STATE = CACHE / "cluster"
+# Several clusters can be up at once, each with a name of its own.
+NAME = os.environ.get("DURE_CLUSTER") or "cluster"
+STATE = CACHE / (NAME if NAME == "cluster" else f"cluster-{NAME}")
 KUBECONFIG = STATE / "kubeconfig"
 CERTIFICATES = STATE / "certificates"
 LOGS = STATE / "logs"
@@ -24,7 +28,8 @@ KUBERNETES_VERSION = "1.20.2"
 
 # The first two numbers of every address: machines are in NET.0, pods from NET.64 on (those of played nodes
 # from NET.96 on), services from NET.128 on.
-NET = os.environ.get("DURE_CLUSTER_NET", "10.203")
+NET = os.environ.get("DURE_CLUSTER_NET") or (
+    "10.203" if NAME == "cluster" else f"10.{204 + zlib.crc32(NAME.encode()) % 50}")
 PODS = f"{NET}.64.0/18"
 SERVICES = f"{NET}.128.0/20"
 HOST_ADDRESS = f"{NET}.0.1"
@@ -35,9 +40,9 @@ API_URL = f"https://{CONTROL_ADDRESS}:{API_PORT}"
 DNS_DOMAIN = "cluster.local"
 
 # The one network device that the host itself sees.
-HOST_DEVICE = "dure-cluster"
+HOST_DEVICE = f"dure-{NAME}"
 # Every container's cgroup is below this one, so that `down` can remove them.
-CGROUP = "dure-cluster"
+CGROUP = f"dure-{NAME}"
 
 GPU = "nvidia.com/gpu"
 # A Node object with this label has no machine: played_nodes.py plays its kubelet.
@@ -54,6 +59,12 @@ class Node:
         self.address = f"{NET}.0.{10 + number}"
         self.pods = f"{NET}.{64 + number}.0/24"
         self.gpus = gpus
+
+
+def check_name():
+    # The name of a network device has at most fifteen characters.
+    if not re.fullmatch("[a-z][a-z0-9]{0,9}", NAME):
+        raise Trouble(f"DURE_CLUSTER: expected up to ten small letters and digits, got '{NAME}'")
 
 
 def gpus_of_nodes():
