@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent.h"
+#include "agent/guardian.h"
 #include "base/files.h"
 #include "base/process.h"
-#include "launch/agent.h"
-#include "launch/file_stream.h"
-#include "launch/guardian.h"
+#include "bundle/file_stream.h"
 
 namespace {
 

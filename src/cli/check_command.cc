@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/job_arguments.h"
-#include "launch/roster.h"
+#include "gang/roster.h"
 
 namespace dure::cli {
 namespace {

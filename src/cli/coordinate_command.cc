@@ -19,7 +19,7 @@
 #include "cli/command.h"
 #include "cli/outcome.h"
 #include "cli/terminal_view.h"
-#include "launch/coordinator.h"
+#include "coordinator/coordinator.h"
 #include "spec/load.h"
 
 namespace dure::cli {

@@ -15,7 +15,7 @@
 #include "cli/kubernetes_runs.h"
 #include "cli/place_arguments.h"
 #include "cli/table.h"
-#include "launch/roster.h"
+#include "gang/roster.h"
 #include "runs/run_reader.h"
 
 namespace dure::cli {

@@ -15,7 +15,7 @@
 #include "cli/job_arguments.h"
 #include "cli/local_run.h"
 #include "cli/place_arguments.h"
-#include "launch/environment.h"
+#include "gang/environment.h"
 
 namespace dure::cli {
 namespace {

@@ -14,10 +14,10 @@
 #include "backend/kubernetes/record.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "bundle/file_stream.h"
 #include "cli/command.h"
 #include "cli/place_arguments.h"
 #include "kube/exec.h"
-#include "launch/file_stream.h"
 #include "runs/run_reader.h"
 #include "spec/load.h"
 

@@ -11,10 +11,10 @@
 #include "backend/kubernetes/record.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "bundle/folder.h"
 #include "cli/kubernetes_follow.h"
 #include "cli/kubernetes_runs.h"
 #include "cli/outcome.h"
-#include "launch/folder.h"
 
 namespace dure::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "launch/roster.h"
-#include "launch/site.h"
+#include "gang/roster.h"
+#include "gang/site.h"
 #include "spec/job.h"
 
 namespace dure::cli {

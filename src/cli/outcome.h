@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "launch/journal.h"
+#include "gang/journal.h"
 
 namespace dure::cli {
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/chart.h"
 #include "cli/table.h"
-#include "launch/roster.h"
+#include "gang/roster.h"
 
 namespace dure::cli {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 #include "cli/chart.h"
-#include "launch/report.h"
+#include "protocol/report.h"
 
 namespace dure::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/coordinator.h"
+#include "coordinator/coordinator.h"
 
 namespace dure::cli {
 

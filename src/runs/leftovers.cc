@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "base/process_tree.h"
-#include "launch/agent_options.h"
+#include "protocol/agent_options.h"
 
 namespace dure {
 namespace {

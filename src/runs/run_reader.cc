@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "launch/report.h"
+#include "protocol/report.h"
 #include "spec/load.h"
 
 namespace dure {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "launch/journal.h"
+#include "gang/journal.h"
 #include "runs/run_store.h"
 
 namespace dure {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "launch/report.h"
+#include "protocol/report.h"
 
 namespace dure {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/fd.h"
-#include "launch/coordinator.h"
-#include "launch/journal.h"
+#include "coordinator/coordinator.h"
+#include "gang/journal.h"
 #include "runs/run_store.h"
 
 namespace dure {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/protocol.h"
 #include "net/frame.h"
+#include "protocol/protocol.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <iostream>
 
 #include "base/files.h"
-#include "launch/folder.h"
+#include "bundle/folder.h"
 
 namespace {
 

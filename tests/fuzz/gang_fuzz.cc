@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/gang.h"
+#include "gang/gang.h"
 
 namespace {
 

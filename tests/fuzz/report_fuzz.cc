@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "launch/report.h"
+#include "protocol/report.h"
 #include "runs/run_reader.h"
 
 namespace {

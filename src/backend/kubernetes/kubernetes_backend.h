@@ -17,9 +17,9 @@
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/placement_lock.h"
 #include "backend/kubernetes/pod_view.h"
+#include "gang/backend.h"
+#include "gang/journal.h"
 #include "kube/client.h"
-#include "launch/backend.h"
-#include "launch/journal.h"
 #include "net/asio.h"
 #include "plan/place.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "launch/roster.h"
+#include "gang/roster.h"
 #include "plan/place.h"
 
 namespace dure {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/environment.h"
+#include "gang/environment.h"
 #include "spec/job.h"
 
 // The pieces that every pod of a job is made of, whoever creates it. All of them are pure.

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include "backend/kubernetes/manifest_parts.h"
-#include "launch/environment.h"
+#include "gang/environment.h"
 #include "spec/print.h"
 
 namespace dure {

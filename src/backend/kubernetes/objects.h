@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/kubernetes/names.h"
+#include "gang/backend.h"
+#include "gang/roster.h"
+#include "gang/site.h"
 #include "kube/client.h"
-#include "launch/backend.h"
-#include "launch/roster.h"
-#include "launch/site.h"
 #include "spec/job.h"
 
 // The objects that make up a run. Pure: what is sent to the API server, and nothing else.

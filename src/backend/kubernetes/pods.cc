@@ -5,7 +5,7 @@
 #include "backend/kubernetes/manifest_parts.h"
 #include "backend/kubernetes/objects.h"
 #include "base/text.h"
-#include "launch/agent_options.h"
+#include "protocol/agent_options.h"
 
 namespace dure {
 namespace {

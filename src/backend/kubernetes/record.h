@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/kubernetes/names.h"
+#include "gang/journal.h"
 #include "kube/client.h"
-#include "launch/journal.h"
 #include "net/asio.h"
 
 // The record of a run in the API server: ConfigMaps, which outlive every pod.

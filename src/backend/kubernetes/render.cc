@@ -7,8 +7,8 @@
 
 #include "backend/kubernetes/manifest_parts.h"
 #include "backend/kubernetes/names.h"
-#include "launch/environment.h"
-#include "launch/roster.h"
+#include "gang/environment.h"
+#include "gang/roster.h"
 
 namespace dure {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/kubernetes/names.h"
+#include "coordinator/coordinator.h"
 #include "kube/client.h"
-#include "launch/coordinator.h"
 
 namespace dure {
 

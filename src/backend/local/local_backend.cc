@@ -17,9 +17,8 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/process_tree.h"
-#include "launch/agent_options.h"
-#include "launch/environment.h"
-#include "launch/guardian.h"
+#include "gang/environment.h"
+#include "protocol/agent_options.h"
 
 namespace dure {
 namespace {

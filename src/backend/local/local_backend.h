@@ -12,7 +12,7 @@
 
 #include "backend/local/ports.h"
 #include "base/process_tree.h"
-#include "launch/backend.h"
+#include "gang/backend.h"
 #include "net/asio.h"
 
 namespace dure {

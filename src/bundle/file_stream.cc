@@ -1,0 +1,159 @@
+#include "bundle/file_stream.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace dure {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t kFilePiece = 256u << 10u;
+constexpr std::size_t kLongestHeader = 64u << 10u;
+constexpr std::string_view kUnfinished = ".part";
+
+std::string headerLine(const json& header) {
+  return header.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+// What `name` says of one file, as long as the header said it would be.
+Status sendFile(const std::string& path, const std::string& name,
+                const std::function<Status(std::string_view)>& send) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) return systemError(path);
+  const json header = {
+      {"path", name}, {"size", info.st_size}, {"executable", (info.st_mode & 0100) != 0}};
+  if (auto sent = send(headerLine(header)); !sent) return sent;
+  std::string piece(kFilePiece, '\0');
+  for (off_t left = info.st_size; left > 0;) {
+    const ssize_t got =
+        read(file.get(), piece.data(), std::min(piece.size(), static_cast<std::size_t>(left)));
+    if (got < 0) return systemError(path);
+    if (got == 0) return Error(Code::kConflict, path + " became shorter while it was read");
+    if (auto sent = send(std::string_view(piece).substr(0, static_cast<std::size_t>(got))); !sent) {
+      return sent;
+    }
+    left -= got;
+  }
+  return {};
+}
+
+// Nothing leaves the target.
+bool staysInside(const fs::path& path) {
+  return path.is_relative() &&
+         std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
+}
+
+}  // namespace
+
+Status sendFiles(const std::string& path, const std::function<Status(std::string_view)>& send) {
+  std::error_code error;
+  std::int64_t count = 0;
+  const auto status = fs::symlink_status(path, error);
+  if (fs::is_directory(status)) {
+    std::vector<fs::path> files;
+    for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
+         it.increment(error)) {
+      if (it->is_regular_file(error) && !it->is_symlink(error)) files.push_back(it->path());
+    }
+    if (error) return Error(Code::kIo, path + ": " + error.message());
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) {
+      if (auto sent = sendFile(file, file.lexically_relative(path), send); !sent) return sent;
+      ++count;
+    }
+  } else if (fs::is_regular_file(status)) {
+    if (auto sent = sendFile(path, "", send); !sent) return sent;
+    ++count;
+  } else {
+    return Error(Code::kNotFound, "there is no file or directory " + path);
+  }
+  return send(headerLine({{"files", count}}));
+}
+
+FileReceiver::~FileReceiver() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Status FileReceiver::take(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (finished_) return Error(Code::kInvalid, "more came than was announced");
+    if (file_) {
+      const std::string_view piece = bytes.substr(
+          0, static_cast<std::size_t>(std::min<std::int64_t>(left_, std::ssize(bytes))));
+      if (auto written = writeAll(file_.get(), piece); !written) {
+        return std::move(written).error().during(path_);
+      }
+      bytes.remove_prefix(piece.size());
+      left_ -= std::ssize(piece);
+      bytes_ += std::ssize(piece);
+      if (left_ > 0) continue;
+      if (auto ended = end(); !ended) return ended;
+      continue;
+    }
+    const std::size_t newline = bytes.find('\n');
+    line_ += bytes.substr(0, newline);
+    if (line_.size() > kLongestHeader) return Error(Code::kInvalid, "what came is no file");
+    if (newline == std::string_view::npos) return {};
+    bytes.remove_prefix(newline + 1);
+    if (auto begun = begin(std::exchange(line_, {})); !begun) return begun;
+  }
+  return {};
+}
+
+Status FileReceiver::begin(const std::string& line) {
+  const json header = json::parse(line, nullptr, false);
+  if (!header.is_object()) return Error(Code::kInvalid, "what came is no file");
+  if (header.contains("files") && header["files"].is_number_integer()) {
+    if (header["files"].get<std::int64_t>() != files_) {
+      return Error(Code::kInvalid, "not all files have come");
+    }
+    finished_ = true;
+    return {};
+  }
+  if (!header.contains("size") || !header["size"].is_number_integer() || !header.contains("path") ||
+      !header["path"].is_string()) {
+    return Error(Code::kInvalid, "what came is no file");
+  }
+  const fs::path name = header["path"].get<std::string>();
+  left_ = header["size"].get<std::int64_t>();
+  if (!staysInside(name) || left_ < 0) return Error(Code::kInvalid, "what came is no file");
+  path_ = name.empty() ? target_ : (fs::path(target_) / name).string();
+  temporary_ = path_ + std::string(kUnfinished);
+  const std::string parent = fs::path(path_).parent_path();
+  if (auto made = makeDirectories(parent.empty() ? "." : parent); !made) return made;
+  const auto mode = header.find("executable");
+  const bool executable = mode != header.end() && mode->is_boolean() && mode->get<bool>();
+  file_ = Fd(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                  executable ? 0755 : 0644));
+  if (!file_) return systemError(temporary_);
+  return left_ == 0 ? end() : Status{};
+}
+
+Status FileReceiver::end() {
+  if (fsync(file_.get()) != 0) return systemError(temporary_);
+  file_ = Fd();
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return systemError(path_);
+  temporary_.clear();
+  ++files_;
+  return {};
+}
+
+Status FileReceiver::finish() {
+  if (finished_) return {};
+  return Error(Code::kUnavailable, "the connection broke before all files had come");
+}
+
+}  // namespace dure

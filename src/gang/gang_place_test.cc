@@ -1,0 +1,77 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gang/gang_script.h"
+
+namespace dure {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Gang, WithoutAPlaceNothingStartsAndTheReasonIsToldOnce) {
+  Script script(plainJob(2), {}, false);
+  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
+  script.see(GangWaits{"waiting for 2 GPUs"});
+  script.see(GangWaits{"waiting for 2 GPUs"});
+  EXPECT_THAT(script.take(), ElementsAre("pending: waiting for 2 GPUs"));
+  script.pass(Duration(3'600'000));
+  EXPECT_THAT(script.take(), IsEmpty()) << "waiting for a place is no failure";
+  script.see(GangPlaced{Layout{2}});
+  EXPECT_THAT(script.take(), ElementsAre("starting", "start worker-0", "start worker-1"));
+}
+
+TEST(Gang, AStopOrTheDeadlineEndsTheWaitingForAPlace) {
+  Script stopped(plainJob(1), {}, false);
+  stopped.see(StopAsked{.why = "asked"});
+  EXPECT_THAT(stopped.take(), ElementsAre("finished: asked", "finish stopped"));
+  Job job = plainJob(1);
+  job.deadline = Duration(1000);
+  Script late(job, {}, false);
+  late.pass(Duration(1001));
+  EXPECT_EQ(late.take().back(), "finish failed");
+}
+
+TEST(Gang, ThePlaceDecidesHowManyWorkersThereAreAndTheNextGenerationAsksForAllAgain) {
+  Job job = plainJob(4);
+  job.workers = {2, 4};
+  Script script(job, {}, false);
+  script.see(GangPlaced{Layout{.workers = 3}});
+  EXPECT_EQ(script.gang.roster().workers, 3);
+  script.joinAll();
+  script.see(TaskLost{"worker-2", "its pod is being deleted"});
+  script.goneAll();
+  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
+  EXPECT_EQ(script.asked, 4);
+}
+
+TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
+  Script script(plainJob(2));
+  script.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
+  script.goneAll();
+  EXPECT_THAT(script.words, testing::Contains(HasSubstr("worker-1 cannot start: image x")));
+  EXPECT_EQ(script.words.back(), "finish place failed");
+  Script again(plainJob(2));
+  again.joinAll();
+  again.see(TaskLost{"worker-0", "gone"});
+  again.goneAll();
+  again.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
+  again.goneAll();
+  EXPECT_NE(again.gang.phase(), Gang::Phase::kFinished);
+}
+
+TEST(Gang, WherePlacesChangeTheGangIsPlacedAnewIfSomebodyDoesNotComeInTime) {
+  Job job = plainJob(2);
+  job.timeouts.start = Duration(1000);
+  Script script(job, {}, false);
+  script.see(GangPlaced{Layout{.workers = 2, .gpus = {}, .changes = true}});
+  script.see(TaskJoined{"worker-0", "host", 7});
+  script.pass(Duration(1001));
+  script.goneAll();
+  script.pass(job.restarts.max_backoff);
+  EXPECT_EQ(script.gang.phase(), Gang::Phase::kPlacing);
+}
+
+}  // namespace
+}  // namespace dure

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "gang/gang.h"
+
+namespace dure {
+
+// A script of what is seen, and the decisions as words, so that a test reads as a specification:
+// "start worker-0", "release", "stop worker-1 10s", "kill worker-0", "ended: why", "finish failed".
+class Script {
+ public:
+  explicit Script(Job job, const RunState& before = {}, bool place = true)
+      : gang(std::move(job), before), has_place(place) {
+    add(gang.begin(clock.now()));
+  }
+
+  void see(const Seen& seen) { add(gang.handle(seen, clock.now())); }
+  void pass(Duration time) {
+    clock.advance(time);
+    see(Tick{});
+  }
+  void joinAll() {
+    for (const Task& task : gang.roster().tasks) see(TaskJoined{task.name(), "host", 7});
+  }
+  void goneAll() {
+    const auto tasks = gang.roster().tasks;
+    for (const Task& task : tasks) see(TaskGone{task.name()});
+  }
+  void exits(const std::string& task, int code, const std::string& errors = "",
+             std::int64_t at_ms = 100, int signal = 0) {
+    see(ProcessExited{
+        task,
+        Exited{.status = {code, signal}, .at_ms = at_ms, .ran_ms = ran_ms, .errors = errors}});
+  }
+  // What was decided since the last call.
+  std::vector<std::string> take() { return std::exchange(words, {}); }
+
+  std::int64_t ran_ms = 41'000;  // of what exits
+  FakeClock clock;
+  Gang gang;
+  std::vector<std::string> words;
+  const bool has_place;  // whenever it is asked for
+  int asked = 0;         // workers, when a place was last asked for
+
+ private:
+  void add(const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      if (const auto* p = std::get_if<PlaceGang>(&action)) {
+        asked = p->workers;
+        if (has_place) see(GangPlaced{Layout{p->workers}});
+      } else if (const auto* a = std::get_if<Write>(&action)) {
+        const Entry& entry = a->entry;
+        if (entry.kind == EntryKind::kJoined || entry.kind == EntryKind::kExited) continue;
+        words.push_back(entryKindName(entry.kind) + (entry.reason.empty() ? "" : ": ") +
+                        entry.reason + (entry.counted ? " (counted)" : ""));
+      } else if (const auto* s = std::get_if<StartTask>(&action)) {
+        words.push_back("start " + s->task);
+      } else if (std::holds_alternative<Release>(action)) {
+        words.push_back("release");
+      } else if (const auto* t = std::get_if<StopTask>(&action)) {
+        words.push_back(fmt::format("stop {} {}ms", t->task, t->grace.count()));
+      } else if (const auto* k = std::get_if<KillTask>(&action)) {
+        words.push_back("kill " + k->task);
+      } else {
+        words.push_back("finish " + outcomeName(std::get<Finish>(action).outcome));
+      }
+    }
+  }
+};
+
+inline Job plainJob(int workers) {
+  Job job;
+  job.name = "job";
+  job.program.command = {"true"};
+  job.workers = {workers, workers};
+  return job;
+}
+
+}  // namespace dure

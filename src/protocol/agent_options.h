@@ -1,0 +1,39 @@
+#pragma once
+
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace dure {
+
+// What an agent is told when it is started. It stands in the agent's environment and is taken out
+// of what the programs see.
+struct AgentOptions {
+  std::string coordinator;  // "address:port"
+  std::string secret;
+  std::string run;
+  std::string task;
+  int generation = 0;
+  std::string directory;   // the task's own
+  bool encrypted = false;  // the connection to the coordinator
+  // The agent is the first process of a container: it prints what its programs print, instead of
+  // telling the coordinator, and ends with their exit code.
+  bool contained = false;
+  std::string folder;  // where what the coordinator sends for the programs goes; empty: nowhere
+};
+// Held by the agent of a task as long as it lives: there is never a second one.
+inline std::string agentLock(const std::string& directory) { return directory + "/agent.lock"; }
+
+// Has a guardian (agent/guardian.h) kill its agent and everything below, and end. Ends any other
+// program.
+inline constexpr int kEndNow = SIGALRM;
+
+inline constexpr const char* kAgentPrefix = "DURE_AGENT_";
+std::vector<std::string> toEnvironment(const AgentOptions& options);
+// Invalid, with the name of the variable that is missing or wrong.
+Result<AgentOptions> agentOptionsFrom(const std::vector<std::string>& environment);
+
+}  // namespace dure
