@@ -44,7 +44,7 @@ int install(const std::string& path, const std::vector<std::string>& directories
 }
 
 int send(const std::string& path) {
-  const auto sent = dure::sendFiles(
+  const auto sent = dure::bundle::sendFiles(
       path, [](std::string_view bytes) { return dure::writeAll(STDOUT_FILENO, bytes); });
   return sent ? 0 : fail(sent.error());
 }
@@ -55,13 +55,13 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const std::string command = arguments.empty() ? "" : arguments[0];
   if (command == "rsh") {
-    return dure::runRemoteShell({arguments.begin() + 1, arguments.end()}, std::cerr);
+    return dure::agent::runRemoteShell({arguments.begin() + 1, arguments.end()}, std::cerr);
   }
   if (command == "install" && arguments.size() >= 2) {
     return install(arguments[1], {arguments.begin() + 2, arguments.end()});
   }
   if (command == "send" && arguments.size() == 2) return send(arguments[1]);
-  if (command == "guard" && arguments.size() == 1) return dure::guardTask(argv, std::cerr);
+  if (command == "guard" && arguments.size() == 1) return dure::agent::guardTask(argv, std::cerr);
   if (command == "wait" && arguments.size() == 1) return pause();
   if (command == "--version") {
     std::cout << "dure-agent " DURE_VERSION "\n";
@@ -71,11 +71,11 @@ int main(int argc, char** argv) {
     std::cerr << kAbout;
     return 2;
   }
-  const auto options = dure::agentOptionsFrom(dure::currentEnvironment());
+  const auto options = dure::protocol::agentOptionsFrom(dure::currentEnvironment());
   if (!options) {
     std::cerr << "dure-agent: " << options.error().message() << "\n";
     return 2;
   }
   dure::raiseDescriptorLimit();
-  return dure::Agent(*options).run(std::cerr);
+  return dure::agent::Agent(*options).run(std::cerr);
 }

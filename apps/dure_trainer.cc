@@ -23,17 +23,17 @@ int main(int argc, char** argv) {
     return code;
   };
   std::signal(SIGPIPE, SIG_IGN);
-  keepFreedMemory();
-  auto here = readSurroundings();
+  train::keepFreedMemory();
+  auto here = train::readSurroundings();
   if (!here) return fail(here.error().message(), 2);
   if (argc > 1) here->job_file = argv[1];
   if (here->job_file.empty()) return fail("which job? dure-trainer JOB.yaml", 2);
-  const Loaded loaded = loadJobFile(here->job_file, {});
-  for (const Problem& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
+  const spec::Loaded loaded = spec::loadJobFile(here->job_file, {});
+  for (const spec::Problem& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
   if (!loaded.ok()) return 2;
   if (here->checkpoint.empty()) here->checkpoint = loaded.job.checkpoint.path;
   if (here->output.empty()) here->output = loaded.job.output;
-  const Status trained = train(loaded.job, *here);
+  const Status trained = train::train(loaded.job, *here);
   if (trained) return 0;
   const Code code = trained.error().code();
   // Most often because another worker is gone, which itself says why it ended. Whoever started the

@@ -8,7 +8,7 @@
 
 #include "collective/adopted_memory.h"
 
-namespace dure {
+namespace dure::python {
 namespace {
 
 // With this sum the same numbers are summed so many times. Adopting costs as much as a few sums, so
@@ -20,7 +20,7 @@ constexpr std::size_t kMostSeen = 4096;
 // freed.
 struct AdoptedData {
   c10::DataPtr original;  // the first, so that it is freed last
-  std::vector<std::unique_ptr<AdoptedMemory>> parts;
+  std::vector<std::unique_ptr<collective::AdoptedMemory>> parts;
 };
 
 void freeAdopted(void* context) {
@@ -40,7 +40,7 @@ bool isTorchsOwn(const c10::StorageImpl& storage) {
 }
 
 void adopt(c10::StorageImpl& storage, std::span<std::byte> range) {
-  auto adopted = AdoptedMemory::adopt(range);
+  auto adopted = collective::AdoptedMemory::adopt(range);
   if (!adopted) return;  // sums work without it
   AdoptedData* data = adoptedDataOf(storage);
   if (!data) {
@@ -77,4 +77,4 @@ void AdoptedStorages::forgetSome() {
   if (seen_.size() >= kMostSeen) seen_.clear();
 }
 
-}  // namespace dure
+}  // namespace dure::python

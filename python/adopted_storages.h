@@ -9,7 +9,7 @@
 
 #include <ATen/ATen.h>
 
-namespace dure {
+namespace dure::python {
 
 // Adopts the memory of tensors that are summed again and again, such as the buckets of DDP, so that
 // sums of them need no copies within a host. The storage of such a tensor gives its memory back
@@ -37,4 +37,4 @@ class AdoptedStorages {
   std::unordered_map<const std::byte*, Seen> seen_;  // by where the numbers begin
 };
 
-}  // namespace dure
+}  // namespace dure::python

@@ -12,7 +12,7 @@
 // comes after that: together they take as long as a small sum. The methods here are called by the
 // interpreter as its own are, know the one form that torch.distributed uses, and leave the others
 // to torch.
-namespace dure {
+namespace dure::python {
 namespace {
 
 // Of the objects whose values are taken without asking pybind.
@@ -119,4 +119,4 @@ void declareClasses(pybind11::module_& module) {
   addMethod(work_type, of_work);
 }
 
-}  // namespace dure
+}  // namespace dure::python

@@ -15,17 +15,17 @@ PYBIND11_MODULE(dure_torch, module) {
   module.doc() = "torch.distributed's backend 'dure': shared memory within a host";
   module.attr("__version__") = DURE_VERSION;
   auto distributed = pybind11::module_::import("torch.distributed");
-  dure::declareClasses(module);
-  dure::beginTensorsAtPages();
+  dure::python::declareClasses(module);
+  dure::python::beginTensorsAtPages();
   distributed.attr("Backend").attr("register_backend")(
-      "dure", pybind11::cpp_function(&dure::createProcessGroup,
+      "dure", pybind11::cpp_function(&dure::python::createProcessGroup,
                                      pybind11::call_guard<pybind11::gil_scoped_release>()));
   module.def(
       "traffic",
       [](const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
-        const auto* ours = dynamic_cast<const dure::DureProcessGroup*>(group.get());
+        const auto* ours = dynamic_cast<const dure::python::DureProcessGroup*>(group.get());
         TORCH_CHECK(ours, "not a process group of the backend 'dure'");
-        const dure::Traffic traffic = ours->traffic();
+        const dure::group::Traffic traffic = ours->traffic();
         pybind11::dict result;
         result["hosts"] = ours->hosts();
         result["network_bytes"] = traffic.network_bytes;

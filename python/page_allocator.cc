@@ -8,7 +8,7 @@
 
 #include "adopted_storages.h"
 
-namespace dure {
+namespace dure::python {
 namespace {
 
 // Torch's own allocator, but for where large memory begins. It is freed as torch's own is: torch
@@ -46,4 +46,4 @@ void beginTensorsAtPages() {
   c10::SetCPUAllocator(&allocator);
 }
 
-}  // namespace dure
+}  // namespace dure::python

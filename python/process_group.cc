@@ -8,7 +8,7 @@
 
 #include "group/host_identity.h"
 
-namespace dure {
+namespace dure::python {
 namespace {
 
 using WorkPointer = DureProcessGroup::WorkPointer;
@@ -19,12 +19,12 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-Wire wireFromEnvironment() {
+group::Wire wireFromEnvironment() {
   const std::string wire = environment("DURE_WIRE");
-  if (wire.empty() || wire == "fp32") return Wire::kFloat32;
-  if (wire == "bf16") return Wire::kBFloat16;
+  if (wire.empty() || wire == "fp32") return group::Wire::kFloat32;
+  if (wire == "bf16") return group::Wire::kBFloat16;
   TORCH_CHECK(wire == "fp16", "DURE_WIRE must be fp32, bf16 or fp16, not '", wire, "'");
-  return Wire::kFloat16;
+  return group::Wire::kFloat16;
 }
 
 const at::Tensor& onlyOf(const Tensors& tensors) {
@@ -40,7 +40,8 @@ const Tensors& onlyOf(const std::vector<Tensors>& lists, int size) {
 
 }  // namespace
 
-DureProcessGroup::DureProcessGroup(std::unique_ptr<TwoLevelGroup> group, StoreJoin join)
+DureProcessGroup::DureProcessGroup(std::unique_ptr<group::TwoLevelGroup> group,
+                                   group::StoreJoin join)
     : c10d::ProcessGroup(join.rank, join.size),
       join_(std::move(join)),
       group_(std::move(group)),
@@ -65,7 +66,7 @@ Status DureProcessGroup::reduceNow(const at::Tensor& tensor, const c10d::ReduceO
   Flat flat(tensor);
   if (group_->hasNeighbours()) storages_.summing(tensor);
   std::optional<int> stream;
-  if (group_->hosts() > 1 && join_.wire != Wire::kFloat32) {
+  if (group_->hosts() > 1 && join_.wire != group::Wire::kFloat32) {
     if (const auto named = streams_.streamOf(tensor)) {
       stream = named->stream;
       if (named->forgotten) group_->forget(*named->forgotten);
@@ -286,7 +287,7 @@ c10d::ProcessGroupGloo& DureProcessGroup::pair(int other) {
 
 c10::intrusive_ptr<c10d::ProcessGroupGloo> DureProcessGroup::makeGloo(const std::string& prefix,
                                                                       int rank, int size) {
-  const std::string address = localAddressTowards(join_.address);
+  const std::string address = group::localAddressTowards(join_.address);
   auto options = c10d::ProcessGroupGloo::Options::create(join_.timeout);
   options->devices.push_back(address.empty()
                                  ? c10d::ProcessGroupGloo::createDefaultDevice()
@@ -298,15 +299,15 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> DureProcessGroup::makeGloo(const std:
 c10::intrusive_ptr<c10d::ProcessGroup> createProcessGroup(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     const std::chrono::duration<float>& timeout) {
-  StoreJoin join{.store = c10::make_intrusive<c10d::PrefixStore>("dure", store),
-                 .rank = rank,
-                 .size = size,
-                 .address = environment("MASTER_ADDR"),
-                 .wire = wireFromEnvironment(),
-                 .timeout = std::chrono::duration_cast<Duration>(timeout)};
-  auto group = joinThroughStore(join);
+  group::StoreJoin join{.store = c10::make_intrusive<c10d::PrefixStore>("dure", store),
+                        .rank = rank,
+                        .size = size,
+                        .address = environment("MASTER_ADDR"),
+                        .wire = wireFromEnvironment(),
+                        .timeout = std::chrono::duration_cast<Duration>(timeout)};
+  auto group = group::joinThroughStore(join);
   TORCH_CHECK(group, "dure: ", group.error().message());
   return c10::make_intrusive<DureProcessGroup>(std::move(*group), std::move(join));
 }
 
-}  // namespace dure
+}  // namespace dure::python

@@ -13,7 +13,7 @@
 #include "runner.h"
 #include "tensors.h"
 
-namespace dure {
+namespace dure::python {
 
 // torch.distributed's backend "dure": collectives through a Group, the rest through Gloo.
 //
@@ -24,7 +24,7 @@ class DureProcessGroup : public c10d::ProcessGroup {
   using WorkPointer = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
 
-  DureProcessGroup(std::unique_ptr<TwoLevelGroup> group, StoreJoin join);
+  DureProcessGroup(std::unique_ptr<group::TwoLevelGroup> group, group::StoreJoin join);
   ~DureProcessGroup() override;
 
   const std::string getBackendName() const override { return "dure"; }
@@ -61,7 +61,7 @@ class DureProcessGroup : public c10d::ProcessGroup {
   WorkPointer send(Tensors& tensors, int to, int tag) override;
   WorkPointer recv(Tensors& tensors, int from, int tag) override;
 
-  Traffic traffic() const { return group_->traffic(); }
+  group::Traffic traffic() const { return group_->traffic(); }
   int hosts() const { return group_->hosts(); }
 
  private:
@@ -79,8 +79,8 @@ class DureProcessGroup : public c10d::ProcessGroup {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> makeGloo(const std::string& prefix, int rank,
                                                       int size);
 
-  const StoreJoin join_;
-  const std::unique_ptr<TwoLevelGroup> group_;
+  const group::StoreJoin join_;
+  const std::unique_ptr<group::TwoLevelGroup> group_;
   Streams streams_;  // used where operations are done, as is the next
   AdoptedStorages storages_;
   std::mutex gloo_mutex_;
@@ -94,4 +94,4 @@ c10::intrusive_ptr<c10d::ProcessGroup> createProcessGroup(
     const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
     const std::chrono::duration<float>& timeout);
 
-}  // namespace dure
+}  // namespace dure::python

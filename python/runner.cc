@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace dure {
+namespace dure::python {
 
 Operation::Operation(int rank, c10d::OpType type, std::vector<at::Tensor> outputs)
     : c10d::Work(rank, type), outputs_(std::move(outputs)) {}
@@ -78,4 +78,4 @@ void Runner::work(const std::stop_token& stop) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::python

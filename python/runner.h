@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::python {
 
 // An operation as torch sees it: to be waited for, with the tensors it fills.
 class Operation : public c10d::Work {
@@ -84,4 +84,4 @@ class Runner {
   std::jthread thread_;  // none if operations run in the calling thread
 };
 
-}  // namespace dure
+}  // namespace dure::python

@@ -2,33 +2,33 @@
 
 #include <algorithm>
 
-namespace dure {
+namespace dure::python {
 namespace {
 
 constexpr std::int64_t kSmall = 16'384;
 constexpr std::size_t kMostStreams = 256;
 
-Number numberOf(at::ScalarType type) {
+collective::Number numberOf(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
-      return Number::kFloat32;
+      return collective::Number::kFloat32;
     case at::kDouble:
-      return Number::kFloat64;
+      return collective::Number::kFloat64;
     case at::kHalf:
-      return Number::kFloat16;
+      return collective::Number::kFloat16;
     case at::kBFloat16:
-      return Number::kBFloat16;
+      return collective::Number::kBFloat16;
     case at::kChar:
-      return Number::kInt8;
+      return collective::Number::kInt8;
     case at::kByte:
     case at::kBool:
-      return Number::kUInt8;
+      return collective::Number::kUInt8;
     case at::kShort:
-      return Number::kInt16;
+      return collective::Number::kInt16;
     case at::kInt:
-      return Number::kInt32;
+      return collective::Number::kInt32;
     case at::kLong:
-      return Number::kInt64;
+      return collective::Number::kInt64;
     default:
       TORCH_CHECK(false, "dure: no reduction of tensors of ", type);
   }
@@ -51,20 +51,20 @@ void Flat::done() {
 }
 
 TorchReduction reductionOf(const at::Tensor& tensor, const c10d::ReduceOp& operation) {
-  const Number number = numberOf(tensor.scalar_type());
+  const collective::Number number = numberOf(tensor.scalar_type());
   const bool truth = tensor.scalar_type() == at::kBool;
   switch (static_cast<c10d::ReduceOp::RedOpType>(operation)) {
     case c10d::ReduceOp::SUM:
-      return {number, truth ? Reduction::kMax : Reduction::kSum, false};
+      return {number, truth ? collective::Reduction::kMax : collective::Reduction::kSum, false};
     case c10d::ReduceOp::AVG:
       TORCH_CHECK(tensor.is_floating_point(), "dure: only floating-point tensors have an average");
-      return {number, Reduction::kSum, true};
+      return {number, collective::Reduction::kSum, true};
     case c10d::ReduceOp::PRODUCT:
-      return {number, truth ? Reduction::kMin : Reduction::kProduct, false};
+      return {number, truth ? collective::Reduction::kMin : collective::Reduction::kProduct, false};
     case c10d::ReduceOp::MIN:
-      return {number, Reduction::kMin, false};
+      return {number, collective::Reduction::kMin, false};
     case c10d::ReduceOp::MAX:
-      return {number, Reduction::kMax, false};
+      return {number, collective::Reduction::kMax, false};
     default:
       TORCH_CHECK(false, "dure: no such reduction");
   }
@@ -95,4 +95,4 @@ std::optional<Streams::Named> Streams::streamOf(const at::Tensor& tensor) {
   return named;
 }
 
-}  // namespace dure
+}  // namespace dure::python

@@ -11,7 +11,7 @@
 
 #include "collective/number.h"
 
-namespace dure {
+namespace dure::python {
 
 // A tensor's bytes in one piece in this process's memory. A tensor that lies elsewhere or has gaps
 // is copied, and copied back by done().
@@ -30,8 +30,8 @@ class Flat {
 
 // What a reduction of torch is here. Throws, as torch does, for what there is no such thing as.
 struct TorchReduction {
-  Number number;
-  Reduction reduction;
+  collective::Number number;
+  collective::Reduction reduction;
   bool average;
 };
 TorchReduction reductionOf(const at::Tensor& tensor, const c10d::ReduceOp& operation);
@@ -58,4 +58,4 @@ class Streams {
   int next_ = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::python

@@ -19,14 +19,15 @@ int main(int argc, char** argv) {
     return 125;
   };
   if (words.size() < 4) return fail("attach or exec, a namespace, a pod, a container");
-  auto access = findAccess({});
+  auto access = kube::findAccess({});
   if (!access) return fail(access.error().message());
-  KubeClient client(*std::move(access));
-  ExecRequest request{.name_space = words[1], .pod = words[2], .container = words[3]};
+  kube::KubeClient client(*std::move(access));
+  kube::ExecRequest request{.name_space = words[1], .pod = words[2], .container = words[3]};
   if (words[0] == "exec") request.command = {words.begin() + 4, words.end()};
   if (words[0] == "attach" && words.size() > 4) request.input = words[4];
-  const auto code = exec(client, request, [](ExecStream stream, std::string_view bytes) {
-    (stream == ExecStream::kOut ? std::cout : std::cerr) << bytes << std::flush;
-  });
+  const auto code =
+      kube::exec(client, request, [](kube::ExecStream stream, std::string_view bytes) {
+        (stream == kube::ExecStream::kOut ? std::cout : std::cerr) << bytes << std::flush;
+      });
   return code ? *code : fail(code.error().message());
 }

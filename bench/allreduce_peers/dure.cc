@@ -17,17 +17,17 @@ static float number(std::size_t place, int turn, int rank) {
 
 int main(int argc, char** argv) {
   const auto setting = [](const char* name) { return std::atoi(std::getenv(name)); };
-  auto joined = dure::joinGroup({.address = std::getenv("MASTER_ADDR"),
-                                 .port = static_cast<std::uint16_t>(setting("MASTER_PORT")),
-                                 .rank = setting("RANK"),
-                                 .size = setting("WORLD_SIZE"),
-                                 .key = "bench",
-                                 .timeout = dure::Duration(60'000)});
+  auto joined = dure::group::joinGroup({.address = std::getenv("MASTER_ADDR"),
+                                        .port = static_cast<std::uint16_t>(setting("MASTER_PORT")),
+                                        .rank = setting("RANK"),
+                                        .size = setting("WORLD_SIZE"),
+                                        .key = "bench",
+                                        .timeout = dure::Duration(60'000)});
   if (!joined) {
     std::fprintf(stderr, "%s\n", joined.error().message().c_str());
     return 1;
   }
-  dure::Group& group = **joined;
+  dure::group::Group& group = **joined;
   const int batches = std::atoi(argv[1]);
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];

@@ -20,11 +20,11 @@ using namespace dure;
 
 constexpr int kRackSize = 32;
 
-Inventory makeCluster(int nodes, int zones) {
+plan::Inventory makeCluster(int nodes, int zones) {
   std::mt19937 random(1);
-  Inventory inventory;
+  plan::Inventory inventory;
   for (int i = 0; i < nodes; ++i) {
-    Node node{.name = "node-" + std::to_string(i)};
+    plan::Node node{.name = "node-" + std::to_string(i)};
     if (zones > 0) {
       const int rack = i / kRackSize;
       node.zone = "zone-" + std::to_string(rack % zones);
@@ -57,16 +57,16 @@ double milliseconds() {
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
-  const Inventory inventory = makeCluster(std::atoi(argv[1]), std::atoi(argv[3]));
-  const Request request{.millicores = 4000, .split = std::atoi(argv[2])};
+  const plan::Inventory inventory = makeCluster(std::atoi(argv[1]), std::atoi(argv[3]));
+  const plan::Request request{.millicores = 4000, .split = std::atoi(argv[2])};
   std::vector<double> times;
-  Placement placement;
+  plan::Placement placement;
   for (int i = 0; i < std::atoi(argv[4]); ++i) {
     const double began = milliseconds();
-    auto outcome = place(request, inventory);
+    auto outcome = plan::place(request, inventory);
     times.push_back(milliseconds() - began);
-    if (std::holds_alternative<Shortage>(outcome)) return 1;
-    placement = std::get<Placement>(std::move(outcome));
+    if (std::holds_alternative<plan::Shortage>(outcome)) return 1;
+    placement = std::get<plan::Placement>(std::move(outcome));
   }
   std::sort(times.begin(), times.end());
   std::printf("%f %zu %d %d %s\n", times[times.size() / 2], placement.shares.size(),

@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "bundle/folder.h"
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -63,9 +63,9 @@ int shellCode(const ExitStatus& status) {
 
 }  // namespace
 
-Agent::Agent(AgentOptions options) : options_(std::move(options)) {
+Agent::Agent(protocol::AgentOptions options) : options_(std::move(options)) {
   for (std::string& entry : currentEnvironment()) {
-    if (entry.rfind(kAgentPrefix, 0) != 0) inherited_.push_back(std::move(entry));
+    if (entry.rfind(protocol::kAgentPrefix, 0) != 0) inherited_.push_back(std::move(entry));
   }
 }
 
@@ -75,7 +75,7 @@ int Agent::run(std::ostream& errors) {
   const auto ready = [&]() -> Status {
     if (auto adopted = adoptOrphans(); !adopted) return adopted;
     if (auto made = makeDirectories(options_.directory); !made) return made;
-    auto lock = FileLock::acquire(agentLock(options_.directory));
+    auto lock = FileLock::acquire(protocol::agentLock(options_.directory));
     if (!lock) return std::move(lock).error().during("another agent of this task");
     lock_.emplace(*std::move(lock));
     if (auto listening = listenForClients(); !listening) return listening;
@@ -90,12 +90,12 @@ int Agent::run(std::ostream& errors) {
   }
   signal(SIGPIPE, SIG_IGN);
   waitForSignals();
-  send(MessageType::kHello, Hello{.secret = options_.secret,
-                                  .run = options_.run,
-                                  .generation = options_.generation,
-                                  .task = options_.task,
-                                  .host = asio::ip::host_name(),
-                                  .pid = getpid()});
+  send(protocol::MessageType::kHello, protocol::Hello{.secret = options_.secret,
+                                                      .run = options_.run,
+                                                      .generation = options_.generation,
+                                                      .task = options_.task,
+                                                      .host = asio::ip::host_name(),
+                                                      .pid = getpid()});
   // Until now whoever started us took us along when it died. From now on the end of the
   // connection tells of its death, and there may be programs to end first.
   const pid_t parent = getppid();
@@ -129,9 +129,9 @@ Status Agent::connect() {
     return Error(Code::kUnavailable,
                  "connect to the coordinator at " + options_.coordinator + ": " + error.message());
   }
-  coordinator_ = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
-  if (options_.encrypted) coordinator_->encrypt(options_.secret, TlsSide::kClient);
-  coordinator_->start({.frame = [this](const Frame& frame) { receive(frame); },
+  coordinator_ = std::make_shared<net::Connection>(net::Connection::Socket(std::move(socket)));
+  if (options_.encrypted) coordinator_->encrypt(options_.secret, net::TlsSide::kClient);
+  coordinator_->start({.frame = [this](const net::Frame& frame) { receive(frame); },
                        .closed = [this](const std::string& why) { lostCoordinator(why); },
                        .drained =
                            [this] {
@@ -156,11 +156,11 @@ void Agent::waitForSignals() {
   });
 }
 
-void Agent::receive(const Frame& frame) {
+void Agent::receive(const net::Frame& frame) {
   const auto broken = [&] { lostCoordinator("the coordinator sent what is no message"); };
-  switch (static_cast<MessageType>(frame.type)) {
-    case MessageType::kWelcome: {
-      const auto welcome = decode<Welcome>(frame.payload);
+  switch (static_cast<protocol::MessageType>(frame.type)) {
+    case protocol::MessageType::kWelcome: {
+      const auto welcome = protocol::decode<protocol::Welcome>(frame.payload);
       if (!welcome) return broken();
       welcome_ = *welcome;
       if (welcome_.lease_ms > 0) {
@@ -169,53 +169,53 @@ void Agent::receive(const Frame& frame) {
       }
       return beat();
     }
-    case MessageType::kAlive:
+    case protocol::MessageType::kAlive:
       // It answers the oldest beat: whatever was on the way for long proves no more than that.
       if (beats_.empty()) return broken();
       lease_->renew(beats_.front());
       return beats_.pop_front();
-    case MessageType::kFolder:
+    case protocol::MessageType::kFolder:
       return takeFolder(frame.payload);
-    case MessageType::kRefused: {
-      const auto refused = decode<Refused>(frame.payload);
+    case protocol::MessageType::kRefused: {
+      const auto refused = protocol::decode<protocol::Refused>(frame.payload);
       return lostCoordinator("refused: " + (refused ? refused->reason : "no reason given"));
     }
-    case MessageType::kNames: {
-      const auto names = decode<Names>(frame.payload);
+    case protocol::MessageType::kNames: {
+      const auto names = protocol::decode<protocol::Names>(frame.payload);
       if (!names) return broken();
       return lookUp(*names);
     }
-    case MessageType::kStart: {
-      auto start = decode<Start>(frame.payload);
+    case protocol::MessageType::kStart: {
+      auto start = protocol::decode<protocol::Start>(frame.payload);
       if (!start) return broken();
       return startPrograms(*start);
     }
-    case MessageType::kStop: {
-      const auto asked = decode<Stop>(frame.payload);
+    case protocol::MessageType::kStop: {
+      const auto asked = protocol::decode<protocol::Stop>(frame.payload);
       if (!asked) return broken();
       return stop(milliseconds(asked->grace_ms), SIGTERM);
     }
-    case MessageType::kExec: {
-      const auto exec = decode<Exec>(frame.payload);
+    case protocol::MessageType::kExec: {
+      const auto exec = protocol::decode<protocol::Exec>(frame.payload);
       if (!exec) return broken();
       return startRemote(*exec);
     }
-    case MessageType::kExecCancel: {
-      const auto cancel = decode<ExecCancel>(frame.payload);
+    case protocol::MessageType::kExecCancel: {
+      const auto cancel = protocol::decode<protocol::ExecCancel>(frame.payload);
       if (!cancel) return broken();
       const auto remote = remotes_.find(cancel->id);
       if (remote != remotes_.end()) remote->second->program->signal(SIGTERM);
       return;
     }
-    case MessageType::kExecOutput: {
-      const auto chunk = decodeChunk(frame.payload);
+    case protocol::MessageType::kExecOutput: {
+      const auto chunk = protocol::decodeChunk(frame.payload);
       if (!chunk) return broken();
       const auto client = clients_.find(chunk->number / 2);
       if (client != clients_.end()) client->second->connection->send(frame.type, frame.payload);
       return;
     }
-    case MessageType::kExecExited: {
-      const auto exited = decode<ExecExited>(frame.payload);
+    case protocol::MessageType::kExecExited: {
+      const auto exited = protocol::decode<protocol::ExecExited>(frame.payload);
       if (!exited) return broken();
       const auto client = clients_.find(exited->id);
       if (client == clients_.end()) return;
@@ -237,11 +237,11 @@ void Agent::takeFolder(std::string_view piece) {
       sha256Hex(folder_) != welcome_.folder_hash) {
     return giveUp("the folder of the programs came in damaged");
   }
-  if (auto unpacked = unpackFolder(folder_, options_.folder); !unpacked) {
+  if (auto unpacked = bundle::unpackFolder(folder_, options_.folder); !unpacked) {
     return giveUp("unpack the folder of the programs: " + unpacked.error().message());
   }
   folder_ = {};
-  coordinator_->send(raw(MessageType::kReady), "");
+  coordinator_->send(protocol::raw(protocol::MessageType::kReady), "");
 }
 
 void Agent::lostCoordinator(const std::string& why) {
@@ -254,7 +254,7 @@ void Agent::lostCoordinator(const std::string& why) {
 
 void Agent::giveUp(const std::string& why) {
   if (finished_ || exit_code_ != 0) return;
-  send(MessageType::kUnable, Unable{why});
+  send(protocol::MessageType::kUnable, protocol::Unable{why});
   complaint_ = why;
   program_code_ = 3;
   killAll();
@@ -270,7 +270,7 @@ std::vector<std::string> Agent::environmentFor(
   return environment;
 }
 
-void Agent::startPrograms(const Start& start) {
+void Agent::startPrograms(const protocol::Start& start) {
   if (started_ || stopping_) return;
   started_ = true;
   start_ = start;
@@ -303,9 +303,9 @@ void Agent::allStarted() {
 }
 
 void Agent::startProgram(std::size_t i) {
-  const auto chunk = [this, number = static_cast<std::int64_t>(i)](MessageType type) {
+  const auto chunk = [this, number = static_cast<std::int64_t>(i)](protocol::MessageType type) {
     return [this, number, type](std::string_view lines) {
-      coordinator_->send(raw(type), encodeChunk(number, lines));
+      coordinator_->send(protocol::raw(type), protocol::encodeChunk(number, lines));
     };
   };
   auto program = RunningProgram::start(
@@ -315,14 +315,14 @@ void Agent::startProgram(std::size_t i) {
        .workdir = start_.workdir,
        .metrics = fmt::format("{}/metrics-{}", options_.directory, i)},
       {.output =
-           [this, i, send = chunk(MessageType::kOutput)](bool, std::string_view lines) {
+           [this, i, send = chunk(protocol::MessageType::kOutput)](bool, std::string_view lines) {
              if (options_.contained) return print(start_.processes[i].label, lines);
              send(lines);
            },
-       .metrics = chunk(MessageType::kMetric),
+       .metrics = chunk(protocol::MessageType::kMetric),
        .more =
            [this] {
-             return coordinator_->queued() < Connection::kHighWater &&
+             return coordinator_->queued() < net::Connection::kHighWater &&
                     (!output_ || output_->hasRoom());
            },
        .read = [this] { settle(); }});
@@ -333,10 +333,10 @@ void Agent::startProgram(std::size_t i) {
   programs_[i].reported = true;
   program_code_ = 127;
   if (options_.contained) print(start_.processes[i].label, program.error().message() + "\n");
-  send(MessageType::kExited, Exited{.process = static_cast<int>(i),
-                                    .status = {.code = 127},
-                                    .at_ms = wallClock(),
-                                    .error = program.error().message()});
+  send(protocol::MessageType::kExited, protocol::Exited{.process = static_cast<int>(i),
+                                                        .status = {.code = 127},
+                                                        .at_ms = wallClock(),
+                                                        .error = program.error().message()});
 }
 
 // A program that loads is busy; one that has loaded waits, for its peers or for work. One that is
@@ -351,7 +351,7 @@ void Agent::watchLoading(std::chrono::nanoseconds used_before) {
     }
     const bool resting = used - used_before < kLoadWindow / 4;
     if (resting || std::chrono::steady_clock::now() - started_at_ > kLongestLoad) {
-      return coordinator_->send(raw(MessageType::kLoaded), "");
+      return coordinator_->send(protocol::raw(protocol::MessageType::kLoaded), "");
     }
     watchLoading(used);
   });
@@ -402,22 +402,22 @@ void Agent::report() {
     if (ranked.reported || !ranked.program || !ranked.program->settled()) continue;
     ranked.reported = true;
     if (!ranked.asked && program_code_ == 0) program_code_ = shellCode(*ranked.program->status());
-    send(MessageType::kExited, Exited{.process = static_cast<int>(i),
-                                      .status = *ranked.program->status(),
-                                      .at_ms = ranked.ended_ms,
-                                      .ran_ms = ranked.program->ran().count(),
-                                      .asked = ranked.asked,
-                                      .tail = ranked.program->tail(),
-                                      .errors = ranked.program->errors(),
-                                      .reported = ranked.program->reported()});
+    send(protocol::MessageType::kExited, protocol::Exited{.process = static_cast<int>(i),
+                                                          .status = *ranked.program->status(),
+                                                          .at_ms = ranked.ended_ms,
+                                                          .ran_ms = ranked.program->ran().count(),
+                                                          .asked = ranked.asked,
+                                                          .tail = ranked.program->tail(),
+                                                          .errors = ranked.program->errors(),
+                                                          .reported = ranked.program->reported()});
   }
   for (auto it = remotes_.begin(); it != remotes_.end();) {
     if (!it->second->program->settled()) {
       ++it;
       continue;
     }
-    send(MessageType::kExecExited,
-         ExecExited{.id = it->first, .status = *it->second->program->status()});
+    send(protocol::MessageType::kExecExited,
+         protocol::ExecExited{.id = it->first, .status = *it->second->program->status()});
     it = remotes_.erase(it);
   }
 }
@@ -465,11 +465,11 @@ void Agent::finish() {
 
 void Agent::leave() {
   if (std::exchange(left_, true) || exit_code_ != 0) return;
-  coordinator_->send(raw(MessageType::kFinished), "");
+  coordinator_->send(protocol::raw(protocol::MessageType::kFinished), "");
   coordinator_->finish();
   // With nothing to wait for, the loop ends by itself when the last words are out.
   beat_timer_.cancel();
   kill_timer_.cancel();
 }
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -23,7 +23,7 @@
 #include "protocol/agent_options.h"
 #include "protocol/protocol.h"
 
-namespace dure {
+namespace dure::agent {
 
 // The first process of every task. It joins, waits for the gang, runs the task's programs and
 // leaves nothing behind: when it ends, every descendant has ended. If the coordinator goes away, it
@@ -32,7 +32,7 @@ namespace dure {
 // long.
 class Agent {
  public:
-  explicit Agent(AgentOptions options);
+  explicit Agent(protocol::AgentOptions options);
   ~Agent();
   // The exit code: 0 after an orderly end (in a container that of the programs), 3 if it could not
   // join or lost the coordinator.
@@ -44,7 +44,7 @@ class Agent {
 
   // A `dure-agent rsh` at our socket, that wants a command in another task.
   struct Client {
-    std::shared_ptr<Connection> connection;
+    std::shared_ptr<net::Connection> connection;
     std::int64_t id = 0;
   };
   // A command that another task asked for.
@@ -55,7 +55,7 @@ class Agent {
   Status connect();
   Status listenForClients();
   void waitForSignals();
-  void receive(const Frame& frame);
+  void receive(const net::Frame& frame);
   void lostCoordinator(const std::string& why);
   // Ends, and tells the coordinator why.
   void giveUp(const std::string& why);
@@ -63,13 +63,13 @@ class Agent {
   void leaseExpired();
 
   void takeFolder(std::string_view piece);
-  void lookUp(const Names& names);
-  void startPrograms(const Start& start);
+  void lookUp(const protocol::Names& names);
+  void startPrograms(const protocol::Start& start);
   void startProgram(std::size_t process);
   void allStarted();
-  void startRemote(const Exec& exec);
+  void startRemote(const protocol::Exec& exec);
   void acceptClient();
-  void clientSent(const std::shared_ptr<Client>& client, const Frame& frame);
+  void clientSent(const std::shared_ptr<Client>& client, const net::Frame& frame);
 
   // Looks again and again whether the programs still load, and says when they do not.
   void watchLoading(std::chrono::nanoseconds used_before);
@@ -89,17 +89,17 @@ class Agent {
   void print(const std::string& label, std::string_view lines);
   std::vector<std::string> environmentFor(const std::map<std::string, std::string>& extra) const;
   template <typename Message>
-  void send(MessageType type, const Message& message) {
-    coordinator_->send(raw(type), encode(message));
+  void send(protocol::MessageType type, const Message& message) {
+    coordinator_->send(protocol::raw(type), protocol::encode(message));
   }
   // Calls `visit` for every process this agent started and still knows.
   template <typename Visit>
   void eachProgram(Visit visit);
 
-  const AgentOptions options_;
+  const protocol::AgentOptions options_;
   std::optional<FileLock> lock_;
   asio::io_context loop_{1};
-  std::shared_ptr<Connection> coordinator_;
+  std::shared_ptr<net::Connection> coordinator_;
   asio::signal_set signals_{loop_};
   asio::steady_timer beat_timer_{loop_};
   asio::steady_timer kill_timer_{loop_};
@@ -107,10 +107,10 @@ class Agent {
   asio::steady_timer start_timer_{loop_};
   asio::local::stream_protocol::acceptor clients_listener_{loop_};
   std::vector<std::string> inherited_;
-  Welcome welcome_;
+  protocol::Welcome welcome_;
   std::deque<BootClock::time_point> beats_;  // that the coordinator has not answered
   std::string folder_;                       // as far as it has come
-  Start start_;
+  protocol::Start start_;
 
   struct Ranked {
     std::unique_ptr<RunningProgram> program;  // empty: not started yet, or it could not be
@@ -151,4 +151,4 @@ void Agent::eachProgram(Visit visit) {
 // task it is called in, as `rsh HOST COMMAND…` would. The exit code is the command's.
 int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& errors);
 
-}  // namespace dure
+}  // namespace dure::agent

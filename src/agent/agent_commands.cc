@@ -7,7 +7,7 @@
 #include "agent/agent.h"
 #include "agent/agent_socket.h"
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 // A number that no other agent draws.
@@ -38,48 +38,49 @@ void Agent::acceptClient() {
       [this](const boost::system::error_code& error, asio::local::stream_protocol::socket socket) {
         if (error) return;
         auto client = std::make_shared<Client>();
-        client->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+        client->connection =
+            std::make_shared<net::Connection>(net::Connection::Socket(std::move(socket)));
         client->connection->start(
-            {.frame = [this, client](const Frame& frame) { clientSent(client, frame); },
+            {.frame = [this, client](const net::Frame& frame) { clientSent(client, frame); },
              .closed =
                  [this, client](const std::string&) {
                    if (clients_.erase(client->id) == 0) return;
-                   send(MessageType::kExecCancel, ExecCancel{client->id});
+                   send(protocol::MessageType::kExecCancel, protocol::ExecCancel{client->id});
                  },
              .drained = nullptr});
         acceptClient();
       });
 }
 
-void Agent::clientSent(const std::shared_ptr<Client>& client, const Frame& frame) {
-  auto exec = decode<Exec>(frame.payload);
-  if (frame.type != raw(MessageType::kExec) || !exec || client->id != 0) {
+void Agent::clientSent(const std::shared_ptr<Client>& client, const net::Frame& frame) {
+  auto exec = protocol::decode<protocol::Exec>(frame.payload);
+  if (frame.type != protocol::raw(protocol::MessageType::kExec) || !exec || client->id != 0) {
     return client->connection->close();
   }
   client->id = randomNumber();
   exec->id = client->id;
   clients_[client->id] = client;
-  send(MessageType::kExec, *exec);
+  send(protocol::MessageType::kExec, *exec);
 }
 
-void Agent::startRemote(const Exec& exec) {
+void Agent::startRemote(const protocol::Exec& exec) {
   const auto refuse = [&](const std::string& why) {
-    send(MessageType::kExecExited,
-         ExecExited{.id = exec.id, .status = {.code = 127}, .error = why});
+    send(protocol::MessageType::kExecExited,
+         protocol::ExecExited{.id = exec.id, .status = {.code = 127}, .error = why});
   };
   if (!started_ || stopping_) return refuse(options_.task + " is not running");
   auto program = RunningProgram::start(
       loop_, {.argv = exec.argv, .env = environmentFor(start_.env), .workdir = start_.workdir},
       {.output =
            [this, id = exec.id](bool error_stream, std::string_view lines) {
-             coordinator_->send(raw(MessageType::kExecOutput),
-                                encodeChunk(id * 2 + (error_stream ? 1 : 0), lines));
+             coordinator_->send(protocol::raw(protocol::MessageType::kExecOutput),
+                                protocol::encodeChunk(id * 2 + (error_stream ? 1 : 0), lines));
            },
        .metrics = nullptr,
-       .more = [this] { return coordinator_->queued() < Connection::kHighWater; },
+       .more = [this] { return coordinator_->queued() < net::Connection::kHighWater; },
        .read = [this] { settle(); }});
   if (!program) return refuse(program.error().message());
   remotes_[exec.id] = std::make_unique<Remote>(Remote{*std::move(program)});
 }
 
-}  // namespace dure
+}  // namespace dure::agent

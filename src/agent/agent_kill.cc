@@ -1,7 +1,7 @@
 // How an agent ends what it has started.
 #include "agent/agent.h"
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -33,4 +33,4 @@ void Agent::killAgainIn(milliseconds wait) {
   });
 }
 
-}  // namespace dure
+}  // namespace dure::agent

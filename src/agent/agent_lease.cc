@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 // How the agent and its coordinator know of each other that they are still there.
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -22,12 +22,12 @@ constexpr milliseconds kLoopPatience{5000};
 }  // namespace
 
 void Agent::beat() {
-  Beat message;
+  protocol::Beat message;
   for (const Ranked& ranked : programs_) {
     message.silent_ms.push_back(ranked.program ? ranked.program->silent().count() : 0);
   }
   if (lease_) beats_.push_back(BootClock::now());
-  send(MessageType::kBeat, message);
+  send(protocol::MessageType::kBeat, message);
   beat_timer_.expires_after(milliseconds(welcome_.heartbeat_ms));
   beat_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) beat();
@@ -48,4 +48,4 @@ void Agent::leaseExpired() {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -7,9 +7,9 @@
 #include "agent/name_lookup.h"
 #include "base/text.h"
 
-namespace dure {
+namespace dure::agent {
 
-void Agent::lookUp(const Names& names) {
+void Agent::lookUp(const protocol::Names& names) {
   if (names_thread_.joinable() || stopping_ || killing_) return;
   names_thread_ = std::jthread([this, names](const std::stop_token& stop) {
     const Duration patience(names.patience_ms);
@@ -23,9 +23,9 @@ void Agent::lookUp(const Names& names) {
                               "same\n",
                               options_.task, join(unknown, ", "), describeDuration(patience)));
       }
-      coordinator_->send(raw(MessageType::kNamed), "");
+      coordinator_->send(protocol::raw(protocol::MessageType::kNamed), "");
     });
   });
 }
 
-}  // namespace dure
+}  // namespace dure::agent

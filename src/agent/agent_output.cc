@@ -6,7 +6,7 @@
 #include "agent/agent.h"
 
 // What the programs print, where the agent is the first process of a container.
-namespace dure {
+namespace dure::agent {
 
 void Agent::openOutput() {
   output_ = std::make_unique<OutputWriter>(STDOUT_FILENO, [this] {
@@ -31,4 +31,4 @@ void Agent::print(const std::string& label, std::string_view lines) {
   output_->write(printed_);
 }
 
-}  // namespace dure
+}  // namespace dure::agent

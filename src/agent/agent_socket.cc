@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::agent {
 
 Result<AgentSocketName> agentSocketName(const std::string& directory) {
   Fd fd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -15,4 +15,4 @@ Result<AgentSocketName> agentSocketName(const std::string& directory) {
   return AgentSocketName{std::move(fd), base + "/" + kAgentSocket};
 }
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::agent {
 
 // In a task's directory: where programs of the task reach its agent.
 inline constexpr const char* kAgentSocket = "agent.sock";
@@ -18,4 +18,4 @@ struct AgentSocketName {
 };
 Result<AgentSocketName> agentSocketName(const std::string& directory);
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -16,7 +16,7 @@
 #include "base/process_tree.h"
 #include "protocol/agent_options.h"
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -41,7 +41,7 @@ void changeAppearance(char** argv) {
   }
   // The task is the agent's to be found by, and the secret is the agent's to know.
   for (const char* name : {"TASK=", "SECRET="}) {
-    const std::string begin = std::string(kAgentPrefix) + name;
+    const std::string begin = std::string(protocol::kAgentPrefix) + name;
     for (char** entry = environ; *entry != nullptr; ++entry) {
       if (std::strncmp(*entry, begin.c_str(), begin.size()) == 0) {
         std::memset(*entry, 0, std::strlen(*entry));
@@ -55,7 +55,7 @@ sigset_t blockSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
   sigaddset(&signals, SIGCONT);
-  sigaddset(&signals, kEndNow);
+  sigaddset(&signals, protocol::kEndNow);
   for (const int signal : kHandedOn) sigaddset(&signals, signal);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   return signals;
@@ -90,7 +90,7 @@ class Guardian {
       if (deadline && steady_clock::now() >= *deadline) return;
       const int signal =
           waitForSignal(signals_, deadline ? milliseconds(50) : milliseconds(60'000));
-      if (signal == kEndNow) return;
+      if (signal == protocol::kEndNow) return;
       for (const int handed : kHandedOn) {
         if (signal == handed) kill(agent_, signal);
       }
@@ -154,4 +154,4 @@ int guardTask(char** argv, std::ostream& errors) {
   return Guardian(parent, *agent, signals).run();
 }
 
-}  // namespace dure
+}  // namespace dure::agent

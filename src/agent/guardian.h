@@ -2,7 +2,7 @@
 
 #include <iosfwd>
 
-namespace dure {
+namespace dure::agent {
 
 // The last line of defence of a task on one machine: the parent of its agent, which adopts what an
 // agent that was killed leaves behind and kills it. `dure run` does so too as long as it lives; the
@@ -14,4 +14,4 @@ namespace dure {
 // itself, and returns its exit code when nothing of the task is left. To be called first in main().
 int guardTask(char** argv, std::ostream& errors);
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace dure {
+namespace dure::agent {
 
 BootClock::time_point BootClock::now() {
   timespec time{};
@@ -62,4 +62,4 @@ void Lease::work() const {
   if (fds[0].revents == 0) expired_();
 }
 
-}  // namespace dure
+}  // namespace dure::agent

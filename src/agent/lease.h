@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 
-namespace dure {
+namespace dure::agent {
 
 // The clock that goes on while the machine is suspended.
 struct BootClock {
@@ -45,4 +45,4 @@ class Lease {
   std::jthread thread_;
 };
 
-}  // namespace dure
+}  // namespace dure::agent

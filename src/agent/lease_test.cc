@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using namespace std::chrono_literals;
@@ -51,4 +51,4 @@ TEST(LeaseTest, EndsWithItsOwner) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::agent

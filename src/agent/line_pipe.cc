@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 constexpr std::size_t kReadSize = 256u << 10u;
@@ -110,4 +110,4 @@ void LinePipe::abandon() {
   descriptor_.close(ignored);
 }
 
-}  // namespace dure
+}  // namespace dure::agent

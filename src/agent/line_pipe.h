@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "net/asio.h"
 
-namespace dure {
+namespace dure::agent {
 
 // Reads a pipe and hands on whole lines, many at a time. A line ends at a newline or, for the bars
 // that programs redraw in place, at a carriage return. A line that grows beyond a megabyte is
@@ -54,4 +54,4 @@ class LinePipe : public std::enable_shared_from_this<LinePipe> {
   bool open_ = true;
 };
 
-}  // namespace dure
+}  // namespace dure::agent

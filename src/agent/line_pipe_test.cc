@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST_F(LinePipeTest, AfterAbandonNothingIsHandedOn) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::agent

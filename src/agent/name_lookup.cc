@@ -11,7 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using std::chrono::steady_clock;
@@ -94,4 +94,4 @@ std::vector<std::string> awaitNames(const std::vector<std::string>& names,
   return unknown;
 }
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace dure {
+namespace dure::agent {
 
 // Whom to ask instead of those that /etc/resolv.conf names.
 struct NameServer {
@@ -22,4 +22,4 @@ std::vector<std::string> awaitNames(const std::vector<std::string>& names,
                                     std::chrono::milliseconds patience, const std::stop_token& stop,
                                     const std::optional<NameServer>& server = {});
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -12,7 +12,7 @@
 
 #include "net/asio.h"
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using testing::ElementsAre;
@@ -122,4 +122,4 @@ TEST(NameLookup, EndsWhenItIsToldTo) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::agent

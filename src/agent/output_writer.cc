@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using std::chrono::milliseconds;
@@ -94,4 +94,4 @@ void OutputWriter::work(const std::stop_token& stop) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::agent

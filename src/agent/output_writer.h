@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-namespace dure {
+namespace dure::agent {
 
 // Writes to a descriptor that may block for minutes, as a container's standard output does when its
 // runtime hangs, from a thread of its own. What waits is bounded by whoever asks hasRoom() before
@@ -45,4 +45,4 @@ class OutputWriter {
   std::jthread thread_;
 };
 
-}  // namespace dure
+}  // namespace dure::agent

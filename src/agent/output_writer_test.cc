@@ -8,7 +8,7 @@
 #include <atomic>
 #include <optional>
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 using namespace std::chrono_literals;
@@ -91,4 +91,4 @@ TEST_F(OutputWriterTest, AndAreGivenUpIfNobodyDoes) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::agent

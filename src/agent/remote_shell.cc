@@ -9,7 +9,7 @@
 #include "net/connection.h"
 #include "protocol/protocol.h"
 
-namespace dure {
+namespace dure::agent {
 
 int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& errors) {
   const auto fail = [&](const std::string& why) {
@@ -29,17 +29,17 @@ int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& erro
   if (error) return fail("connect to the agent: " + error.message());
 
   int code = 255;
-  auto connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+  auto connection = std::make_shared<net::Connection>(net::Connection::Socket(std::move(socket)));
   connection->start(
       {.frame =
-           [&](const Frame& frame) {
-             if (frame.type == raw(MessageType::kExecOutput)) {
-               const auto chunk = decodeChunk(frame.payload);
+           [&](const net::Frame& frame) {
+             if (frame.type == protocol::raw(protocol::MessageType::kExecOutput)) {
+               const auto chunk = protocol::decodeChunk(frame.payload);
                // Whoever reads our output may have gone; the command goes on all the same.
                if (chunk) static_cast<void>(writeAll(chunk->number % 2 == 0 ? 1 : 2, chunk->bytes));
                return;
              }
-             const auto exited = decode<ExecExited>(frame.payload);
+             const auto exited = protocol::decode<protocol::ExecExited>(frame.payload);
              if (exited && !exited->error.empty()) fail(exited->error);
              if (exited) {
                code =
@@ -53,10 +53,11 @@ int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& erro
   // As with any remote shell, the words are joined and read by a shell at the other end.
   const std::string line =
       join(std::vector<std::string>(arguments.begin() + 1, arguments.end()), " ");
-  connection->send(raw(MessageType::kExec),
-                   encode(Exec{.task = arguments[0], .argv = {"sh", "-c", line}}));
+  connection->send(
+      protocol::raw(protocol::MessageType::kExec),
+      protocol::encode(protocol::Exec{.task = arguments[0], .argv = {"sh", "-c", line}}));
   loop.run();
   return code;
 }
 
-}  // namespace dure
+}  // namespace dure::agent

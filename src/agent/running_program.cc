@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace dure {
+namespace dure::agent {
 namespace {
 
 constexpr std::size_t kTail = 4096;
@@ -174,4 +174,4 @@ milliseconds RunningProgram::silent() const {
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - active_);
 }
 
-}  // namespace dure
+}  // namespace dure::agent

@@ -9,7 +9,7 @@
 #include "agent/line_pipe.h"
 #include "base/process.h"
 
-namespace dure {
+namespace dure::agent {
 
 // One process that the agent started, with the pipes it prints into.
 class RunningProgram {
@@ -81,4 +81,4 @@ class RunningProgram {
   bool reported_ = false;
 };
 
-}  // namespace dure
+}  // namespace dure::agent

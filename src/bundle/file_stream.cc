@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ Status FileReceiver::finish() {
   return Error(Code::kUnavailable, "the connection broke before all files had come");
 }
 
-}  // namespace dure
+}  // namespace dure::bundle

@@ -11,7 +11,7 @@
 // Files on their way from one machine to another through a pipe: before each a line of JSON that
 // tells its path and size, then its bytes; at the end a line that tells how many there were, so
 // that a pipe that broke is not taken for the end. Whatever their size, little memory is used.
-namespace dure {
+namespace dure::bundle {
 
 // Sends the file, or all files below the directory. Links are not followed.
 Status sendFiles(const std::string& path, const std::function<Status(std::string_view)>& send);
@@ -45,4 +45,4 @@ class FileReceiver {
   bool finished_ = false;
 };
 
-}  // namespace dure
+}  // namespace dure::bundle

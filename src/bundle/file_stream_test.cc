@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,4 +101,4 @@ TEST_F(FileStreams, WhatIsNotThereIsSaid) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::bundle

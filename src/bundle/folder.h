@@ -9,7 +9,7 @@
 
 // The folder that is sent along with a job: a gzip'ed tar archive (ustar, with pax headers where
 // that is too narrow).
-namespace dure {
+namespace dure::bundle {
 
 // In its root: what is not sent, in the language of .gitignore.
 inline constexpr std::string_view kIgnoreFile = ".dureignore";
@@ -48,4 +48,4 @@ struct UnpackLimits {
 Status unpackFolder(std::string_view archive, const std::string& directory,
                     const UnpackLimits& limits = {});
 
-}  // namespace dure
+}  // namespace dure::bundle

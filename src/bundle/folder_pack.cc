@@ -18,7 +18,7 @@
 #include "bundle/folder_tar.h"
 #include "bundle/ignore.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 constexpr std::size_t kIgnoreFileLimit = 1 << 20;
@@ -286,4 +286,4 @@ Result<Folder> packFolder(const std::string& directory, const FolderOptions& opt
   return Packer(directory, options).pack();
 }
 
-}  // namespace dure
+}  // namespace dure::bundle

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 // As POSIX lays it out.
@@ -195,4 +195,4 @@ Status applyPax(std::string_view records, TarEntry& entry) {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::bundle

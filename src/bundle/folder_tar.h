@@ -7,7 +7,7 @@
 #include "base/result.h"
 
 // The one definition of a tar archive's headers, for the packer and the unpacker of folders.
-namespace dure {
+namespace dure::bundle {
 
 inline constexpr std::size_t kTarBlock = 512;
 // What is read, written or compressed at a time.
@@ -40,4 +40,4 @@ Result<TarEntry> decodeTarHeader(std::string_view block);
 // Puts what a pax header says into the entry that follows it.
 Status applyPax(std::string_view records, TarEntry& entry);
 
-}  // namespace dure
+}  // namespace dure::bundle

@@ -13,7 +13,7 @@
 #include "base/sha256.h"
 #include "bundle/folder_test_tree.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 using testing::AllOf;
@@ -204,4 +204,4 @@ TEST_F(FolderPacked, AFileThatMayNotBeReadIsNamed) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::bundle

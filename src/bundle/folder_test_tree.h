@@ -12,7 +12,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::bundle {
 
 // A directory of its own for each test, and other programs to compare with.
 class FolderTree : public testing::Test {
@@ -70,4 +70,4 @@ class FolderTree : public testing::Test {
   const std::string directory_;
 };
 
-}  // namespace dure
+}  // namespace dure::bundle

@@ -13,7 +13,7 @@
 #include "bundle/folder.h"
 #include "bundle/folder_tar.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 // What a pax header may take: a path, a link's target, and what other programs add.
@@ -267,4 +267,4 @@ Status unpackFolder(std::string_view archive, const std::string& directory,
   return unpacked;
 }
 
-}  // namespace dure
+}  // namespace dure::bundle

@@ -4,7 +4,7 @@
 #include "bundle/folder.h"
 #include "bundle/folder_test_tree.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 using testing::HasSubstr;
@@ -185,4 +185,4 @@ TEST_F(FolderUnpacked, AFullDiskIsSaid) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::bundle

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 using Set = std::bitset<256>;
@@ -215,4 +215,4 @@ bool IgnoreRules::ignores(std::string_view path, bool is_directory) const {
   return false;
 }
 
-}  // namespace dure
+}  // namespace dure::bundle

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dure {
+namespace dure::bundle {
 
 // Which files of a folder are left out, in the language of .gitignore: comments, *, ?, [a-z], **,
 // a slash at the end for directories only, one elsewhere for paths from the root, and ! to take
@@ -45,4 +45,4 @@ class IgnoreRules {
   std::vector<Rule> rules_;
 };
 
-}  // namespace dure
+}  // namespace dure::bundle

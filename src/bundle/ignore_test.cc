@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "bundle/folder_test_tree.h"
 
-namespace dure {
+namespace dure::bundle {
 namespace {
 
 TEST(Ignore, MatchesAsGitSaysInItsManual) {
@@ -160,4 +160,4 @@ TEST_F(IgnoreLikeGit, RandomRulesOnARandomTree) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::bundle

@@ -19,10 +19,10 @@ struct CheckArguments {
 };
 
 void checkCommand(Context& context, const CheckArguments& arguments) {
-  const Loaded loaded = arguments.job.load(context);
+  const spec::Loaded loaded = arguments.job.load(context);
   if (arguments.json) {
     nlohmann::json problems = nlohmann::json::array();
-    for (const Problem& problem : loaded.problems) {
+    for (const spec::Problem& problem : loaded.problems) {
       problems.push_back({{"file", problem.file},
                           {"line", problem.line},
                           {"column", problem.column},
@@ -34,10 +34,11 @@ void checkCommand(Context& context, const CheckArguments& arguments) {
     return;
   }
   if (!reportProblems(context, loaded)) return;
-  const Job& job = loaded.job;
-  const Roster roster = makeRoster(job, job.workers.max);
-  context.out << fmt::format("{}: {}, {} task{}, {} rank{}\n", job.name, strategyName(job.strategy),
-                             roster.tasks.size(), roster.tasks.size() == 1 ? "" : "s", roster.world,
+  const spec::Job& job = loaded.job;
+  const gang::Roster roster = gang::makeRoster(job, job.workers.max);
+  context.out << fmt::format("{}: {}, {} task{}, {} rank{}\n", job.name,
+                             spec::strategyName(job.strategy), roster.tasks.size(),
+                             roster.tasks.size() == 1 ? "" : "s", roster.world,
                              roster.world == 1 ? "" : "s");
 }
 

@@ -33,9 +33,9 @@ void Context::fail(const Error& error) {
 
 void Context::mistake(const std::string& sentence) { fail(Error(Code::kInvalid, sentence)); }
 
-std::optional<RunStore> openStore(Context& context) {
-  const auto root = RunStore::defaultRoot();
-  if (root) return std::optional<RunStore>(std::in_place, *root);
+std::optional<runs::RunStore> openStore(Context& context) {
+  const auto root = runs::RunStore::defaultRoot();
+  if (root) return std::optional<runs::RunStore>(std::in_place, *root);
   context.fail(root.error());
   return std::nullopt;
 }

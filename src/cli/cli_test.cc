@@ -64,8 +64,9 @@ class Cli : public testing::Test {
   }
   // A run that ended without a word; its process is gone.
   void createRun(const std::string& name) {
-    RunStore store(root_ + "/state");
-    const Loaded loaded = loadJobText("", "name: " + name + "\nprogram: {command: [true]}\n", {});
+    runs::RunStore store(root_ + "/state");
+    const spec::Loaded loaded =
+        spec::loadJobText("", "name: " + name + "\nprogram: {command: [true]}\n", {});
     ASSERT_TRUE(store.create(loaded.job));
   }
 
@@ -256,7 +257,7 @@ TEST_F(Cli, AnUnknownRunIsAMistakeWithASuggestion) {
 
 TEST_F(Cli, LogsShowTheNewestGenerationWithTheRankInFront) {
   createRun("train");
-  const RunPaths paths{root_ + "/state/runs/train.1"};
+  const runs::RunPaths paths{root_ + "/state/runs/train.1"};
   for (const int generation : {1, 2}) {
     ASSERT_TRUE(makeDirectories(paths.logs(generation)));
     for (const int rank : {0, 1}) {

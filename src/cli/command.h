@@ -51,6 +51,6 @@ void addCoordinate(CLI::App& app, Context& context);
 void addCompletion(CLI::App& app, Context& context);
 
 // The runs of this person; fails the command if there is no place for them.
-std::optional<RunStore> openStore(Context& context);
+std::optional<runs::RunStore> openStore(Context& context);
 
 }  // namespace dure::cli

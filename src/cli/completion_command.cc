@@ -111,11 +111,11 @@ void completionCommand(Context& context, const CLI::App& app, const std::string&
   } else if (what == "fish") {
     context.out << fishScript(app);
   } else if (what == "fields") {
-    for (const std::string& path : jobFieldPaths()) context.out << path << "\n";
+    for (const std::string& path : spec::jobFieldPaths()) context.out << path << "\n";
   } else if (what == "runs") {
     const auto store = openStore(context);
     if (!store) return;
-    for (const RunId& id : store->list()) context.out << id.text() << "\n";
+    for (const runs::RunId& id : store->list()) context.out << id.text() << "\n";
   } else {
     context.mistake("completion: must be bash, zsh or fish, got \"" + what + "\"");
   }

@@ -44,7 +44,7 @@ std::string variable(const char* name) {
 // to starts another, which goes on from the journal.
 class Manager {
  public:
-  Manager(Context& context, KubeClient& client, KubeRun run)
+  Manager(Context& context, kube::KubeClient& client, kubernetes::KubeRun run)
       : client_(client), run_(std::move(run)), view_(context.out, context.err, clock_, {}) {}
 
   // The exit code of the pod: 0 when the run has succeeded. Anything else, and the Job starts
@@ -69,43 +69,43 @@ class Manager {
     if (!waitForTtl()) return kPlaceFailed;
     // A run that was stopped has brought no model either: whoever waits for the Job to be complete
     // must not go on.
-    return *ended_ == Outcome::kSucceeded || !letJobFail() ? kDone : exitCode(*ended_);
+    return *ended_ == gang::Outcome::kSucceeded || !letJobFail() ? kDone : exitCode(*ended_);
   }
 
  private:
   Status begin() {
-    auto record = client_.get({kinds::kConfigMaps, run_.name_space, run_.object(), ""});
+    auto record = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""});
     if (!record) return std::move(record).error();
     run_id_ = record->at("metadata").at("uid").get<std::string>();
-    Loaded loaded =
-        loadJobText("", record->value("data", json::object()).value("job.yaml", ""), {});
+    spec::Loaded loaded =
+        spec::loadJobText("", record->value("data", json::object()).value("job.yaml", ""), {});
     if (!loaded.ok()) {
       return Error(Code::kInvalid, "the job of the run: " + loaded.problems.front().message);
     }
     job_ = std::move(loaded.job);
-    auto manager = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
+    auto manager = client_.get({kube::kinds::kJobs, run_.name_space, run_.object(), ""});
     if (!manager) return std::move(manager).error();
     // So that deleting the Job deletes the record, and with it everything.
-    const json owner = ownerReference(*manager);
-    const auto owned = client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""},
+    const json owner = kubernetes::ownerReference(*manager);
+    const auto owned = client_.patch({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""},
                                      {{"metadata", {{"ownerReferences", json::array({owner})}}}});
     if (!owned) return owned.error();
 
-    auto journal = KubeJournal::open(loop_, client_, run_, owner);
+    auto journal = kubernetes::KubeJournal::open(loop_, client_, run_, owner);
     if (!journal) return std::move(journal).error();
     journal_ = *std::move(journal);
-    const RunState before = replay(journal_->before());
+    const gang::RunState before = gang::replay(journal_->before());
     const auto sees_nodes = seesNodes();
     if (!sees_nodes) return sees_nodes.error();
-    backend_ = std::make_unique<KubernetesBackend>(
+    backend_ = std::make_unique<kubernetes::KubernetesBackend>(
         loop_, client_,
-        KubernetesBackend::Options{.run = run_,
-                                   .job = job_,
-                                   .images = imagesFromEnvironment(),
-                                   .owner = owner,
-                                   .address = variable("DURE_POD_IP"),
-                                   .sees_nodes = *sees_nodes});
-    reporter_ = std::make_unique<KubeReporter>(client_, run_, *manager);
+        kubernetes::KubernetesBackend::Options{.run = run_,
+                                               .job = job_,
+                                               .images = kubernetes::imagesFromEnvironment(),
+                                               .owner = owner,
+                                               .address = variable("DURE_POD_IP"),
+                                               .sees_nodes = *sees_nodes});
+    reporter_ = std::make_unique<kubernetes::KubeReporter>(client_, run_, *manager);
     if (before.outcome) {
       ended_ = before.outcome;
       ended_at_ = journal_->before().back().time;
@@ -119,27 +119,27 @@ class Manager {
                        "Lease of placing");
     }
     if (auto cleared = backend_->begin(before); !cleared) return cleared;
-    const Entry first = beginning(before);
+    const gang::Entry first = beginning(before);
     if (auto written = journal_->write({first}); !written) return written;
     reporter_->entry(first);
     return startCoordinator(before);
   }
 
-  Entry beginning(const RunState& before) {
+  gang::Entry beginning(const gang::RunState& before) {
     const bool fresh = before.created == TimePoint{};
-    return {.kind = fresh ? EntryKind::kCreated : EntryKind::kResumed,
+    return {.kind = fresh ? gang::EntryKind::kCreated : gang::EntryKind::kResumed,
             .time = clock_.now(),
             .generation = before.generation,
             .run_id = run_id_};
   }
 
   // Another manager would not do better.
-  Status endAtOnce(const RunState& before, const std::string& why) {
-    const Entry last{.kind = EntryKind::kFinished,
-                     .time = clock_.now(),
-                     .generation = before.generation,
-                     .outcome = Outcome::kPlaceFailed,
-                     .reason = why};
+  Status endAtOnce(const gang::RunState& before, const std::string& why) {
+    const gang::Entry last{.kind = gang::EntryKind::kFinished,
+                           .time = clock_.now(),
+                           .generation = before.generation,
+                           .outcome = gang::Outcome::kPlaceFailed,
+                           .reason = why};
     if (auto written = journal_->write({beginning(before), last}); !written) return written;
     reporter_->entry(last);
     view_.say(why);
@@ -148,29 +148,30 @@ class Manager {
     return {};
   }
 
-  Status startCoordinator(const RunState& before) {
+  Status startCoordinator(const gang::RunState& before) {
     auto site = backend_->survey(job_);
     if (!site) return std::move(site).error();
     site->run_id = run_id_;
-    auto folder = readFolder(client_, run_);
+    auto folder = kubernetes::readFolder(client_, run_);
     if (!folder) return std::move(folder).error();
     const std::string hash = folder->empty() ? "" : sha256Hex(*folder);
     signal(SIGPIPE, SIG_IGN);
-    coordinator_ = std::make_unique<Coordinator>(
-        loop_, clock_, *backend_, *journal_, std::vector<Observer*>{&view_, reporter_.get()},
-        Coordinator::Options{.run = run_.text(),
-                             .secret = variable("DURE_SECRET"),
-                             .job = job_,
-                             .site = *std::move(site),
-                             .before = before,
-                             .folder = *std::move(folder),
-                             .folder_hash = hash});
+    coordinator_ = std::make_unique<coordinator::Coordinator>(
+        loop_, clock_, *backend_, *journal_,
+        std::vector<coordinator::Observer*>{&view_, reporter_.get()},
+        coordinator::Coordinator::Options{.run = run_.text(),
+                                          .secret = variable("DURE_SECRET"),
+                                          .job = job_,
+                                          .site = *std::move(site),
+                                          .before = before,
+                                          .folder = *std::move(folder),
+                                          .folder_hash = hash});
     watchRecord();
     stayInCharge();
-    return coordinator_->start([this](Outcome outcome, const std::string& reason) {
+    return coordinator_->start([this](gang::Outcome outcome, const std::string& reason) {
       ended_ = outcome;
       ended_at_ = clock_.now();
-      view_.say(fmt::format("{} {}{}{}", run_.text(), outcomeName(outcome),
+      view_.say(fmt::format("{} {}{}{}", run_.text(), gang::outcomeName(outcome),
                             reason.empty() ? "" : ": ", reason));
       loop_.stop();
     });
@@ -180,13 +181,15 @@ class Manager {
   Result<bool> seesNodes() {
     struct Right {
       const char* verb;
-      KubeAddress address;
+      kube::KubeAddress address;
     };
-    const KubeAddress lease{kinds::kLeases, kPlacementNamespace, kPlacementLease, ""};
+    const kube::KubeAddress lease{kube::kinds::kLeases, kubernetes::kPlacementNamespace,
+                                  kubernetes::kPlacementLease, ""};
     for (const Right& right :
-         {Right{"list", {kinds::kNodes, "", "", ""}}, Right{"list", {kinds::kPods, "", "", ""}},
-          Right{"create", {kinds::kLeases, kPlacementNamespace, "", ""}}, Right{"get", lease},
-          Right{"delete", lease}}) {
+         {Right{"list", {kube::kinds::kNodes, "", "", ""}},
+          Right{"list", {kube::kinds::kPods, "", "", ""}},
+          Right{"create", {kube::kinds::kLeases, kubernetes::kPlacementNamespace, "", ""}},
+          Right{"get", lease}, Right{"delete", lease}}) {
       auto allowed = client_.isAllowed(right.verb, right.address);
       if (!allowed || !*allowed) return allowed;
     }
@@ -198,7 +201,7 @@ class Manager {
     const auto look = [this](const json& record) {
       const std::string asked = record.value("metadata", json::object())
                                     .value("annotations", json::object())
-                                    .value(annotations::kStop, "");
+                                    .value(kubernetes::annotations::kStop, "");
       if (asked.empty()) return;
       asio::post(loop_, [this, asked] {
         if (asked == asked_) return;
@@ -207,23 +210,24 @@ class Manager {
       });
     };
     watcher_ = std::jthread([this, look](const std::stop_token& stop) {
-      keepWatching(client_,
-                   {.address = {kinds::kConfigMaps, run_.name_space, "", ""},
-                    .selector = {.labels = selectorOf(run_, "record"), .fields = ""},
-                    .replaced =
-                        [look](std::vector<json>&& records) {
-                          for (const json& record : records) look(record);
-                        },
-                    .changed = [look](WatchEvent, json&& record) { look(record); },
-                    .trouble = [](const std::optional<Error>&) {}},
-                   stop);
+      kube::keepWatching(
+          client_,
+          {.address = {kube::kinds::kConfigMaps, run_.name_space, "", ""},
+           .selector = {.labels = kubernetes::selectorOf(run_, "record"), .fields = ""},
+           .replaced =
+               [look](std::vector<json>&& records) {
+                 for (const json& record : records) look(record);
+               },
+           .changed = [look](kube::WatchEvent, json&& record) { look(record); },
+           .trouble = [](const std::optional<Error>&) {}},
+          stop);
     });
   }
 
   // Ends this manager when another one has the run, or may have without our knowing.
   void stayInCharge() {
     keeper_ = std::jthread([this](const std::stop_token& stop) {
-      const auto longest = KubernetesBackend::longestAlone(job_);
+      const auto longest = kubernetes::KubernetesBackend::longestAlone(job_);
       auto reached = std::chrono::steady_clock::now();
       while (!stop.stop_requested()) {
         const auto ours = journal_->isOurs();
@@ -238,7 +242,8 @@ class Manager {
           });
           return;
         }
-        for (auto waited = 0ms; waited < KubernetesBackend::kLookInCharge && !stop.stop_requested();
+        for (auto waited = 0ms;
+             waited < kubernetes::KubernetesBackend::kLookInCharge && !stop.stop_requested();
              waited += kStopCheck) {
           std::this_thread::sleep_for(kStopCheck);
         }
@@ -271,7 +276,7 @@ class Manager {
   bool isBeingDeleted() {
     const auto deadline = std::chrono::steady_clock::now() + kAskedForDeletion;
     while (true) {
-      const auto job = client_.get({kinds::kJobs, run_.name_space, run_.object(), ""});
+      const auto job = client_.get({kube::kinds::kJobs, run_.name_space, run_.object(), ""});
       if (job) return job->at("metadata").contains("deletionTimestamp");
       if (job.error().code() == Code::kNotFound) return true;
       if (std::chrono::steady_clock::now() > deadline) return false;
@@ -281,7 +286,7 @@ class Manager {
 
   // With it go our rights beyond the namespace.
   void removeClusterRole() {
-    static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+    static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
   }
 
   void end() {
@@ -289,7 +294,7 @@ class Manager {
     keeper_.request_stop();
     if (coordinator_) std::this_thread::sleep_for(kLastWords);
     coordinator_.reset();
-    if (auto cleaned = backend_->cleanUp(*ended_ == Outcome::kSucceeded); !cleaned) {
+    if (auto cleaned = backend_->cleanUp(*ended_ == gang::Outcome::kSucceeded); !cleaned) {
       view_.say(cleaned.error().message());
     }
     reporter_->finish();
@@ -311,7 +316,7 @@ class Manager {
     signals.async_wait([&](const boost::system::error_code&, int) { loop.stop(); });
     loop.run();
     while (is_over) {
-      const auto removed = client_.remove({kinds::kJobs, run_.name_space, run_.object(), ""});
+      const auto removed = client_.remove({kube::kinds::kJobs, run_.name_space, run_.object(), ""});
       if (removed || removed.error().code() != Code::kUnavailable) break;
       std::this_thread::sleep_for(kTryAgain);
     }
@@ -322,7 +327,7 @@ class Manager {
   // from now on no other manager follows. Whoever comes before this finds the run over, and comes
   // here.
   bool letJobFail() {
-    const KubeAddress address{kinds::kJobs, run_.name_space, run_.object(), ""};
+    const kube::KubeAddress address{kube::kinds::kJobs, run_.name_space, run_.object(), ""};
     while (true) {
       auto job = client_.get(address);
       if (job) {
@@ -341,30 +346,30 @@ class Manager {
     }
   }
 
-  KubeClient& client_;
-  const KubeRun run_;
+  kube::KubeClient& client_;
+  const kubernetes::KubeRun run_;
   std::string run_id_;  // the uid of its record, which no other run has
-  Job job_;
+  spec::Job job_;
   SystemClock clock_;
   asio::io_context loop_{1};
   asio::signal_set signals_{loop_, SIGINT, SIGTERM};
   TerminalView view_;
-  std::unique_ptr<KubeJournal> journal_;
-  std::unique_ptr<KubernetesBackend> backend_;
-  std::unique_ptr<KubeReporter> reporter_;
-  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<kubernetes::KubeJournal> journal_;
+  std::unique_ptr<kubernetes::KubernetesBackend> backend_;
+  std::unique_ptr<kubernetes::KubeReporter> reporter_;
+  std::unique_ptr<coordinator::Coordinator> coordinator_;
   std::jthread watcher_;
   std::jthread keeper_;
   std::string asked_;
-  std::optional<Outcome> ended_;
+  std::optional<gang::Outcome> ended_;
   TimePoint ended_at_;
   bool late_ = false;  // the run was over when this manager came
 };
 
 void coordinateCommand(Context& context, const std::string& name_space, const std::string& text) {
-  auto access = accessInPod();
+  auto access = kube::accessInPod();
   if (!access) return context.fail(access.error());
-  KubeClient client(*std::move(access));
+  kube::KubeClient client(*std::move(access));
   const std::size_t dot = text.rfind('.');
   const int number = dot == std::string::npos ? 0 : std::atoi(text.c_str() + dot + 1);
   if (number <= 0) return context.mistake("the run must be NAME.NUMBER");

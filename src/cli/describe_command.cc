@@ -21,8 +21,8 @@
 namespace dure::cli {
 namespace {
 
-std::string rankState(const Entry& entry, const RunView& run) {
-  if (entry.kind == EntryKind::kExited) {
+std::string rankState(const gang::Entry& entry, const runs::RunView& run) {
+  if (entry.kind == gang::EntryKind::kExited) {
     return describeExit({.code = entry.code.value_or(0), .signal = entry.signal});
   }
   if (run.state.outcome) return "stopped";
@@ -31,15 +31,15 @@ std::string rankState(const Entry& entry, const RunView& run) {
 }
 
 // "1 process each", or as they were split: "5 and 1 processes".
-std::string describeProcesses(const Job& job, const RunState& state) {
+std::string describeProcesses(const spec::Job& job, const gang::RunState& state) {
   std::vector<int> counts;
-  for (const Task& task :
-       makeRoster(job, Layout{.workers = state.workers, .gpus = state.gpus}).tasks) {
-    if (task.role == Role::kWorker) counts.push_back(task.slots);
+  for (const gang::Task& task :
+       gang::makeRoster(job, gang::Layout{.workers = state.workers, .gpus = state.gpus}).tasks) {
+    if (task.role == gang::Role::kWorker) counts.push_back(task.slots);
   }
   std::sort(counts.rbegin(), counts.rend());
   if (counts.empty() || counts.front() == counts.back()) {
-    const int each = counts.empty() ? processesPerTask(job) : counts.front();
+    const int each = counts.empty() ? spec::processesPerTask(job) : counts.front();
     return fmt::format("{} process{} each", each, each == 1 ? "" : "es");
   }
   std::vector<std::string> words;
@@ -51,7 +51,7 @@ std::string describeProcesses(const Job& job, const RunState& state) {
 
 std::string clockTime(TimePoint time) { return formatTime(time).substr(11, 8); }
 
-void printRun(std::ostream& out, const RunView& run) {
+void printRun(std::ostream& out, const runs::RunView& run) {
   std::vector<std::vector<std::string>> facts{{"run", run.id.text()}, {"status", run.status}};
   if (!run.state.reason.empty()) facts.push_back({"why", run.state.reason});
   if (run.status == "lost") {
@@ -63,9 +63,10 @@ void printRun(std::ostream& out, const RunView& run) {
   if (run.job) {
     std::vector<std::string> words;
     for (const std::string& word : run.job->program.command) words.push_back(shellQuote(word));
-    facts.push_back({"job", fmt::format("{}, {} worker{}, {}", strategyName(run.job->strategy),
-                                        run.state.workers, run.state.workers == 1 ? "" : "s",
-                                        describeProcesses(*run.job, run.state))});
+    facts.push_back(
+        {"job", fmt::format("{}, {} worker{}, {}", spec::strategyName(run.job->strategy),
+                            run.state.workers, run.state.workers == 1 ? "" : "s",
+                            describeProcesses(*run.job, run.state))});
     facts.push_back({"program", join(words, " ")});
     facts.push_back(
         {"failures", fmt::format("{} (limit {})", run.state.failures, run.job->restarts.limit)});
@@ -78,10 +79,10 @@ void printRun(std::ostream& out, const RunView& run) {
   out << formatTable(facts);
 
   const bool cluster = std::any_of(run.state.tasks.begin(), run.state.tasks.end(),
-                                   [](const Entry& entry) { return !entry.node.empty(); });
+                                   [](const gang::Entry& entry) { return !entry.node.empty(); });
   std::vector<std::vector<std::string>> ranks{
       {"RANK", "TASK", "STATE", cluster ? "NODE" : "HOST", "AGENT"}};
-  for (const Entry& entry : run.state.tasks) {
+  for (const gang::Entry& entry : run.state.tasks) {
     ranks.push_back({entry.rank ? std::to_string(*entry.rank) : "-", entry.task,
                      rankState(entry, run), cluster ? entry.node : entry.host,
                      std::to_string(entry.pid)});
@@ -92,16 +93,17 @@ void printRun(std::ostream& out, const RunView& run) {
   if (!chart.empty()) out << "\nloss\n" << chart;
 
   out << "\n";
-  for (const Entry& entry : run.entries) {
-    out << clockTime(entry.time) << "  " << describeEntry(entry) << "\n";
+  for (const gang::Entry& entry : run.entries) {
+    out << clockTime(entry.time) << "  " << gang::describeEntry(entry) << "\n";
   }
 }
 
-Result<RunView> findRun(Context& context, const PlaceArguments& place, const std::string& name) {
+Result<runs::RunView> findRun(Context& context, const PlaceArguments& place,
+                              const std::string& name) {
   if (place.onKubernetes()) {
     const auto client = place.connect(context);
     if (!client) return Error(Code::kUnavailable, "");
-    const auto run = dure::findRun(*client, client->access().name_space, name);
+    const auto run = dure::kubernetes::findRun(*client, client->access().name_space, name);
     if (!run) return run.error();
     return readKubeRun(*client, *run);
   }
@@ -109,8 +111,8 @@ Result<RunView> findRun(Context& context, const PlaceArguments& place, const std
   if (!store) return Error(Code::kUnavailable, "");
   const auto id = store->find(name);
   if (!id) return id.error();
-  RunView run = readRun(*store, *id);
-  readLosses(run);
+  runs::RunView run = runs::readRun(*store, *id);
+  runs::readLosses(run);
   return run;
 }
 
@@ -121,15 +123,15 @@ void describeCommand(Context& context, const PlaceArguments& place, const std::s
     if (!found.error().message().empty()) context.fail(found.error());
     return;
   }
-  RunView& run = *found;
+  runs::RunView& run = *found;
   std::sort(run.state.tasks.begin(), run.state.tasks.end(),
-            [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+            [](const gang::Entry& a, const gang::Entry& b) { return a.rank < b.rank; });
   if (!as_json) return printRun(context.out, run);
-  nlohmann::json description = toJson(run);
+  nlohmann::json description = runs::toJson(run);
   description["events"] = nlohmann::json::array();
-  for (const Entry& entry : run.entries) description["events"].push_back(toJson(entry));
+  for (const gang::Entry& entry : run.entries) description["events"].push_back(gang::toJson(entry));
   description["ranks"] = nlohmann::json::array();
-  for (const Entry& entry : run.state.tasks) {
+  for (const gang::Entry& entry : run.state.tasks) {
     nlohmann::json rank = {{"task", entry.task},
                            {"state", rankState(entry, run)},
                            {"host", entry.host},

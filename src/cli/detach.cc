@@ -21,7 +21,7 @@ void tell(int fd, const std::string& message) {
   close(fd);
 }
 
-[[noreturn]] void becomeDetached(int pipe, RunStore& store,
+[[noreturn]] void becomeDetached(int pipe, runs::RunStore& store,
                                  const std::function<int(Context&, const Begun&)>& go) {
   // The parent of the second child is gone at once, so the run belongs to nobody's job control.
   setsid();
@@ -49,7 +49,7 @@ void tell(int fd, const std::string& message) {
 
 }  // namespace
 
-int detach(Context& context, RunStore& store,
+int detach(Context& context, runs::RunStore& store,
            const std::function<int(Context&, const Begun&)>& go) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {

@@ -13,6 +13,7 @@ using Begun = std::function<void(const std::string& run)>;
 // it has said by `begun` that the run exists (then its name is printed), or has failed before (then
 // its words and its exit code are ours). From then on what it says goes into the run's
 // coordinator.log.
-int detach(Context& context, RunStore& store, const std::function<int(Context&, const Begun&)>& go);
+int detach(Context& context, runs::RunStore& store,
+           const std::function<int(Context&, const Begun&)>& go);
 
 }  // namespace dure::cli

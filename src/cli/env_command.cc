@@ -29,40 +29,40 @@ struct EnvArguments {
 
 // What the next run of the job would be told, and how it would be laid out.
 struct Outlook {
-  Site site;
-  Layout layout;
+  gang::Site site;
+  gang::Layout layout;
 };
 
-Result<Outlook> outlookHere(const RunStore& store, const Job& job) {
+Result<Outlook> outlookHere(const runs::RunStore& store, const spec::Job& job) {
   auto site = surveyLocal(store, job, store.next(job.name));
   if (!site) return std::move(site).error();
-  return Outlook{*std::move(site), localLayout(job.gpus, job.workers.max)};
+  return Outlook{*std::move(site), local::localLayout(job.gpus, job.workers.max)};
 }
 
-Result<Outlook> outlookThere(KubeClient& client, const Job& job) {
-  const auto records = listRecords(client, client.access().name_space, job.name);
+Result<Outlook> outlookThere(kube::KubeClient& client, const spec::Job& job) {
+  const auto records = kubernetes::listRecords(client, client.access().name_space, job.name);
   if (!records) return records.error();
-  KubeRun run{.name_space = client.access().name_space, .job = job.name, .number = 1};
-  for (const KubeRecord& record : *records) {
+  kubernetes::KubeRun run{.name_space = client.access().name_space, .job = job.name, .number = 1};
+  for (const kubernetes::KubeRecord& record : *records) {
     run.number = std::max(run.number, record.run.number + 1);
   }
-  Layout layout{.workers = job.workers.max};
+  gang::Layout layout{.workers = job.workers.max};
   if (job.gpus > 0) {
-    const auto inventory = readInventory(client, job.nodes);
+    const auto inventory = kubernetes::readInventory(client, job.nodes);
     if (!inventory) return inventory.error();
-    const auto placed = place(makeRequest(job), *inventory);
-    if (const auto* shortage = std::get_if<Shortage>(&placed)) {
+    const auto placed = plan::place(plan::makeRequest(job), *inventory);
+    if (const auto* shortage = std::get_if<plan::Shortage>(&placed)) {
       return Error(Code::kUnavailable, shortage->message());
     }
-    layout = layoutOf(job, std::get<Placement>(placed));
+    layout = kubernetes::layoutOf(job, std::get<plan::Placement>(placed));
   }
-  return Outlook{siteOf(run, job), layout};
+  return Outlook{kubernetes::siteOf(run, job), layout};
 }
 
 void envCommand(Context& context, const EnvArguments& arguments) {
-  const Loaded loaded = arguments.job.load(context);
+  const spec::Loaded loaded = arguments.job.load(context);
   if (!reportProblems(context, loaded)) return;
-  const Job& job = loaded.job;
+  const spec::Job& job = loaded.job;
   Result<Outlook> outlook = Error(Code::kUnavailable, "");
   if (arguments.place.onKubernetes()) {
     const auto client = arguments.place.connect(context);
@@ -74,17 +74,18 @@ void envCommand(Context& context, const EnvArguments& arguments) {
     outlook = outlookHere(*store, job);
   }
   if (!outlook) return context.fail(outlook.error());
-  const Roster roster = makeRoster(job, outlook->layout);
+  const gang::Roster roster = gang::makeRoster(job, outlook->layout);
   if (arguments.rank && (*arguments.rank < 0 || *arguments.rank >= roster.world)) {
     return context.mistake(fmt::format("--rank: there are ranks 0 to {}", roster.world - 1));
   }
   nlohmann::json all = nlohmann::json::array();
-  for (const Task& task : roster.tasks) {
+  for (const gang::Task& task : roster.tasks) {
     for (int process = 0; process < std::max(1, task.processes); ++process) {
       const bool ranked = task.processes > 0;
       const int rank = task.first_rank + process;
       if (arguments.rank && (!ranked || rank != *arguments.rank)) continue;
-      const Environment env = environmentOf(job, roster, outlook->site, task, process, 1);
+      const gang::Environment env =
+          gang::environmentOf(job, roster, outlook->site, task, process, 1);
       if (arguments.json) {
         nlohmann::json entry = {{"task", task.name()}, {"env", env}};
         if (ranked) entry["rank"] = rank;

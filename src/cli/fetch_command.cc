@@ -44,7 +44,7 @@ std::string targetOf(const FetchArguments& arguments) {
   return path.filename();
 }
 
-void tell(Context& context, const FileReceiver& files, const std::string& target) {
+void tell(Context& context, const bundle::FileReceiver& files, const std::string& target) {
   context.out << fmt::format("{}: {} file{}, {}\n", target, files.files(),
                              files.files() == 1 ? "" : "s", formatBytes(files.bytes()));
 }
@@ -54,15 +54,15 @@ void fetchLocally(Context& context, const FetchArguments& arguments) {
   if (!store) return;
   const auto id = store->find(arguments.run);
   if (!id) return context.fail(id.error());
-  const RunView run = readRun(*store, *id);
+  const runs::RunView run = runs::readRun(*store, *id);
   if (!run.job) return context.mistake("the record of " + id->text() + " is damaged");
   const fs::path from = (fs::path(run.job->program.workdir) / arguments.path).lexically_normal();
-  FileReceiver files(targetOf(arguments));
+  bundle::FileReceiver files(targetOf(arguments));
   std::error_code same;
   if (fs::equivalent(from, targetOf(arguments), same)) {
     return context.mistake(from.string() + " is here already");
   }
-  auto sent = sendFiles(from, [&](std::string_view bytes) { return files.take(bytes); });
+  auto sent = bundle::sendFiles(from, [&](std::string_view bytes) { return files.take(bytes); });
   if (sent) sent = files.finish();
   if (!sent) return context.fail(sent.error());
   tell(context, files, targetOf(arguments));
@@ -71,48 +71,48 @@ void fetchLocally(Context& context, const FetchArguments& arguments) {
 // A pod that has the volume: one of the job's that still runs, or one made for looking into it.
 class VolumePod {
  public:
-  VolumePod(KubeClient& client, KubeRun run, Job job)
+  VolumePod(kube::KubeClient& client, kubernetes::KubeRun run, spec::Job job)
       : client_(client), run_(std::move(run)), job_(std::move(job)) {}
 
   ~VolumePod() {
     if (!made_.empty()) {
       static_cast<void>(
-          client_.remove({kinds::kPods, run_.name_space, made_, ""}, {.grace_seconds = 0}));
+          client_.remove({kube::kinds::kPods, run_.name_space, made_, ""}, {.grace_seconds = 0}));
     }
   }
 
   Status find() {
-    const auto pods = client_.listAll({kinds::kPods, run_.name_space, "", ""},
-                                      {.labels = selectorOf(run_, "task")});
+    const auto pods = client_.listAll({kube::kinds::kPods, run_.name_space, "", ""},
+                                      {.labels = kubernetes::selectorOf(run_, "task")});
     if (!pods) return pods.error();
     for (const json& pod : *pods) {
-      const PodView view = viewPod(pod);
+      const kubernetes::PodView view = kubernetes::viewPod(pod);
       // The first rank's pod has every volume.
       if (view.phase != "Running" || view.deleting || !view.first) continue;
       pod_ = view.name;
       container_ = view.task;
-      agent_ = kPodAgent;
+      agent_ = kubernetes::kPodAgent;
       return {};
     }
     return make();
   }
 
-  Status send(const std::string& path, FileReceiver& files) {
+  Status send(const std::string& path, bundle::FileReceiver& files) {
     Status taken;
     std::string complaint;
-    const auto code = exec(client_,
-                           {.name_space = run_.name_space,
-                            .pod = pod_,
-                            .container = container_,
-                            .command = {agent_, "send", path},
-                            .input = {}},
-                           [&](ExecStream stream, std::string_view bytes) {
-                             if (stream == ExecStream::kErr) {
-                               complaint += bytes;
-                             } else if (taken) {
-                               taken = files.take(bytes);
-                             }
-                           });
+    const auto code = kube::exec(client_,
+                                 {.name_space = run_.name_space,
+                                  .pod = pod_,
+                                  .container = container_,
+                                  .command = {agent_, "send", path},
+                                  .input = {}},
+                                 [&](kube::ExecStream stream, std::string_view bytes) {
+                                   if (stream == kube::ExecStream::kErr) {
+                                     complaint += bytes;
+                                   } else if (taken) {
+                                     taken = files.take(bytes);
+                                   }
+                                 });
     if (!code) return code.error();
     if (!taken) return taken;
     if (*code != 0) {
@@ -132,50 +132,51 @@ class VolumePod {
   Status make() {
     pod_ = fmt::format("{}-fetch-{}", run_.object(), randomToken().substr(0, 6));
     container_ = "fetch";
-    agent_ = kPodAgent;
-    const KubeImages images = imagesFromEnvironment();
-    json security = containerSecurity(job_);
+    agent_ = kubernetes::kPodAgent;
+    const kubernetes::KubeImages images = kubernetes::imagesFromEnvironment();
+    json security = kubernetes::containerSecurity(job_);
     security["readOnlyRootFilesystem"] = true;
     json container = {{"name", container_},
                       {"image", images.dure},
-                      {"command", {kPodAgent, "wait"}},
+                      {"command", {kubernetes::kPodAgent, "wait"}},
                       {"securityContext", security},
-                      {"resources", resourcesOf(job_.kubernetes.manager)},
-                      {"volumeMounts", mountsOf(job_, kPodWorkdir, true)}};
+                      {"resources", kubernetes::resourcesOf(job_.kubernetes.manager)},
+                      {"volumeMounts", kubernetes::mountsOf(job_, kubernetes::kPodWorkdir, true)}};
     if (!job_.program.pull.empty()) container["imagePullPolicy"] = job_.program.pull;
-    container["volumeMounts"].push_back(agentMount());
-    json install = agentInstaller(job_, images);
+    container["volumeMounts"].push_back(kubernetes::agentMount());
+    json install = kubernetes::agentInstaller(job_, images);
     install["resources"] = container["resources"];
-    json spec = schedulingOf(job_);
+    json spec = kubernetes::schedulingOf(job_);
     spec["restartPolicy"] = "Never";
     spec["automountServiceAccountToken"] = false;
     spec["activeDeadlineSeconds"] = 3600;  // and until then holds its volumes no longer than this
-    spec["securityContext"] = podSecurity(job_);
-    addPullSecrets(job_, spec);
+    spec["securityContext"] = kubernetes::podSecurity(job_);
+    kubernetes::addPullSecrets(job_, spec);
     spec["initContainers"] = {install};
     spec["containers"] = {container};
-    spec["volumes"] = volumesOf(job_, true);
-    spec["volumes"].push_back(agentVolume());
+    spec["volumes"] = kubernetes::volumesOf(job_, true);
+    spec["volumes"].push_back(kubernetes::agentVolume());
     // Should we not come to delete it, it goes with the run.
-    const auto record = client_.get({kinds::kConfigMaps, run_.name_space, run_.object(), ""});
+    const auto record = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""});
     if (!record) return record.error();
-    const auto made = client_.create({kinds::kPods, run_.name_space, "", ""},
-                                     {{"apiVersion", "v1"},
-                                      {"kind", "Pod"},
-                                      {"metadata",
-                                       {{"name", pod_},
-                                        {"namespace", run_.name_space},
-                                        {"labels", labelsOf(run_, "fetch")},
-                                        {"ownerReferences", {ownerReference(*record)}}}},
-                                      {"spec", spec}});
+    const auto made =
+        client_.create({kube::kinds::kPods, run_.name_space, "", ""},
+                       {{"apiVersion", "v1"},
+                        {"kind", "Pod"},
+                        {"metadata",
+                         {{"name", pod_},
+                          {"namespace", run_.name_space},
+                          {"labels", kubernetes::labelsOf(run_, "fetch")},
+                          {"ownerReferences", {kubernetes::ownerReference(*record)}}}},
+                        {"spec", spec}});
     if (!made) return made.error();
     made_ = pod_;
     const auto deadline = std::chrono::steady_clock::now() + kPodPatience;
     std::string problem;
     while (std::chrono::steady_clock::now() < deadline) {
-      const auto pod = client_.get({kinds::kPods, run_.name_space, made_, ""});
+      const auto pod = client_.get({kube::kinds::kPods, run_.name_space, made_, ""});
       if (!pod) return pod.error();
-      const PodView view = viewPod(*pod);
+      const kubernetes::PodView view = kubernetes::viewPod(*pod);
       if (view.phase == "Running") return {};
       problem = view.problem;
       if (view.ended() || view.hopeless) break;
@@ -186,9 +187,9 @@ class VolumePod {
                              problem.empty() ? "" : ": ", problem));
   }
 
-  KubeClient& client_;
-  const KubeRun run_;
-  const Job job_;
+  kube::KubeClient& client_;
+  const kubernetes::KubeRun run_;
+  const spec::Job job_;
   std::string made_;
   std::string pod_;
   std::string container_;
@@ -198,16 +199,16 @@ class VolumePod {
 void fetchFromCluster(Context& context, const FetchArguments& arguments) {
   const auto client = arguments.place.connect(context);
   if (!client) return;
-  const auto run = findRun(*client, client->access().name_space, arguments.run);
+  const auto run = kubernetes::findRun(*client, client->access().name_space, arguments.run);
   if (!run) return context.fail(run.error());
-  const auto record = readRecord(*client, *run);
+  const auto record = kubernetes::readRecord(*client, *run);
   if (!record) return context.fail(record.error());
-  const Loaded loaded = loadJobText("", record->job, {});
+  const spec::Loaded loaded = spec::loadJobText("", record->job, {});
   if (!loaded.ok()) return context.mistake("the record of " + run->text() + " is damaged");
   VolumePod pod(*client, *run, loaded.job);
   if (auto found = pod.find(); !found) return context.fail(found.error());
-  FileReceiver files(targetOf(arguments));
-  const fs::path path = (fs::path(kPodWorkdir) / arguments.path).lexically_normal();
+  bundle::FileReceiver files(targetOf(arguments));
+  const fs::path path = (fs::path(kubernetes::kPodWorkdir) / arguments.path).lexically_normal();
   if (auto sent = pod.send(path, files); !sent) return context.fail(sent.error());
   tell(context, files, targetOf(arguments));
 }

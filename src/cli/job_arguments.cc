@@ -27,9 +27,9 @@ void JobArguments::addTo(CLI::App& command) {
       ->allow_extra_args(false);
 }
 
-Loaded JobArguments::load(const Context& context) const {
-  std::vector<Override> overrides;
-  std::vector<Problem> problems;
+spec::Loaded JobArguments::load(const Context& context) const {
+  std::vector<spec::Override> overrides;
+  std::vector<spec::Problem> problems;
   const auto add = [&](const std::string& flag, const std::string& path, const std::string& value) {
     if (!value.empty()) overrides.push_back({flag, path, value});
   };
@@ -53,12 +53,12 @@ Loaded JobArguments::load(const Context& context) const {
   pairs("--env", env, "env.");
   pairs("--set", sets, "");
   if (context.has_program) overrides.push_back({"--", "program.command", context.program});
-  if (!problems.empty()) return Loaded{.job = {}, .problems = std::move(problems)};
-  return file.empty() ? loadJobOverrides(overrides) : loadJobFile(file, overrides);
+  if (!problems.empty()) return spec::Loaded{.job = {}, .problems = std::move(problems)};
+  return file.empty() ? spec::loadJobOverrides(overrides) : spec::loadJobFile(file, overrides);
 }
 
-bool reportProblems(Context& context, const Loaded& loaded) {
-  for (const Problem& problem : loaded.problems) context.err << problem.text() << "\n";
+bool reportProblems(Context& context, const spec::Loaded& loaded) {
+  for (const spec::Problem& problem : loaded.problems) context.err << problem.text() << "\n";
   if (!loaded.ok()) context.code = kMistake;
   return loaded.ok();
 }

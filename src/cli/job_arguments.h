@@ -19,14 +19,14 @@ struct JobArguments {
   std::string strategy;
   std::string processes;
   std::vector<std::string> env;
-  std::vector<Override> others;  // of a command's own options
+  std::vector<spec::Override> others;  // of a command's own options
 
   void addTo(CLI::App& command);
-  Loaded load(const Context& context) const;
+  spec::Loaded load(const Context& context) const;
   bool adHoc() const { return file.empty(); }
 };
 
 // Prints every problem, and sets the exit code if there is one. True if there is none.
-bool reportProblems(Context& context, const Loaded& loaded);
+bool reportProblems(Context& context, const spec::Loaded& loaded);
 
 }  // namespace dure::cli

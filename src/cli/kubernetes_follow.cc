@@ -36,7 +36,7 @@ std::atomic<int> interrupts{0};
 
 class Follower {
  public:
-  Follower(Context& context, KubeClient& client, KubeRun run)
+  Follower(Context& context, kube::KubeClient& client, kubernetes::KubeRun run)
       : client_(client),
         run_(std::move(run)),
         view_(context.out, context.err, clock_, TerminalView::detect()),
@@ -161,29 +161,31 @@ class Follower {
   // False if it has to be asked again.
   bool askToStop(bool at_once) {
     const json patch = {
-        {"metadata", {{"annotations", {{annotations::kStop, at_once ? "now" : "gently"}}}}}};
+        {"metadata",
+         {{"annotations", {{kubernetes::annotations::kStop, at_once ? "now" : "gently"}}}}}};
     const auto asked =
-        client_.patch({kinds::kConfigMaps, run_.name_space, run_.object(), ""}, patch);
+        client_.patch({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""}, patch);
     if (!asked && asked.error().code() == Code::kUnavailable) return false;
     say(at_once ? "stopping at once" : "stopping; once more to stop at once");
     return true;
   }
 
   int conclude(Duration took) {
-    const Outcome outcome = *current_.state.outcome;
+    const gang::Outcome outcome = *current_.state.outcome;
     const std::lock_guard lock(mutex_);
     view_.say(describeEnd(run_.text(), outcome, current_.state.reason,
                           current_.state.generation - 1, took));
     // What never could run leaves nothing behind.
-    const bool ran =
-        std::any_of(current_.entries.begin(), current_.entries.end(),
-                    [](const Entry& entry) { return entry.kind == EntryKind::kRunning; });
-    if (outcome == Outcome::kPlaceFailed && !ran) static_cast<void>(removeKubeRun(client_, run_));
+    const bool ran = std::any_of(
+        current_.entries.begin(), current_.entries.end(),
+        [](const gang::Entry& entry) { return entry.kind == gang::EntryKind::kRunning; });
+    if (outcome == gang::Outcome::kPlaceFailed && !ran)
+      static_cast<void>(removeKubeRun(client_, run_));
     return exitCode(outcome);
   }
 
-  KubeClient& client_;
-  const KubeRun run_;
+  kube::KubeClient& client_;
+  const kubernetes::KubeRun run_;
   SystemClock clock_;
   std::mutex mutex_;  // of the view
   TerminalView view_;
@@ -191,7 +193,7 @@ class Follower {
   bool stale_ = false;      // what they amount to is not known yet
   SteadyClock::time_point look_at_;
   bool known_ = false;
-  RunView current_;
+  runs::RunView current_;
   std::size_t told_ = 0;
   std::string report_;
   std::optional<SteadyClock::time_point> trouble_since_;
@@ -217,10 +219,10 @@ void countInterruptions() {
 
 int interruptions() { return interrupts; }
 
-Result<FollowedRun> followed(KubeClient& client, const KubeRun& run,
+Result<FollowedRun> followed(kube::KubeClient& client, const kubernetes::KubeRun& run,
                              const KubeRunObjects& objects) {
   if (objects.record) {
-    RunView view = viewOf(run, objects);
+    runs::RunView view = viewOf(run, objects);
     if (view.state.outcome) return FollowedRun{.view = std::move(view), .over = true};
     if (view.in_charge) return FollowedRun{.view = std::move(view), .over = false};
   }
@@ -238,11 +240,11 @@ Result<FollowedRun> followed(KubeClient& client, const KubeRun& run,
   }
 }
 
-void readLastWords(KubeClient& client, const KubeRun& run, RunWatch& watch, PodLogs& logs,
-                   Duration patience) {
+void readLastWords(kube::KubeClient& client, const kubernetes::KubeRun& run, RunWatch& watch,
+                   PodLogs& logs, Duration patience) {
   // The end may have been told before the last pods were.
-  if (const auto pods =
-          client.listAll({kinds::kPods, run.name_space, "", ""}, {.labels = selectorOf(run)})) {
+  if (const auto pods = client.listAll({kube::kinds::kPods, run.name_space, "", ""},
+                                       {.labels = kubernetes::selectorOf(run)})) {
     static_cast<void>(logs.see(*pods, true));
   }
   const auto deadline = SteadyClock::now() + patience;
@@ -251,7 +253,7 @@ void readLastWords(KubeClient& client, const KubeRun& run, RunWatch& watch, PodL
   }
 }
 
-int followKubeRun(Context& context, KubeClient& client, const KubeRun& run) {
+int followKubeRun(Context& context, kube::KubeClient& client, const kubernetes::KubeRun& run) {
   return Follower(context, client, run).follow();
 }
 

@@ -13,19 +13,20 @@ int interruptions();
 
 // Shows a run to the person who started it, as it would be shown if it ran here, to its end; the
 // exit code. An interruption asks it to stop.
-int followKubeRun(Context& context, KubeClient& client, const KubeRun& run);
+int followKubeRun(Context& context, kube::KubeClient& client, const kubernetes::KubeRun& run);
 
 // What the watch comes to know, if it is news. `over` if the run has ended, or nobody is in charge
 // of it; that is asked for once more, since its objects are not watched in one order. NotFound if
 // it was removed.
 struct FollowedRun {
-  RunView view;
+  runs::RunView view;
   bool over = false;
 };
-Result<FollowedRun> followed(KubeClient& client, const KubeRun& run, const KubeRunObjects& objects);
+Result<FollowedRun> followed(kube::KubeClient& client, const kubernetes::KubeRun& run,
+                             const KubeRunObjects& objects);
 
 // Reads on, when the run is over, until the pods have said all, but no longer than this.
-void readLastWords(KubeClient& client, const KubeRun& run, RunWatch& watch, PodLogs& logs,
-                   Duration patience);
+void readLastWords(kube::KubeClient& client, const kubernetes::KubeRun& run, RunWatch& watch,
+                   PodLogs& logs, Duration patience);
 
 }  // namespace dure::cli

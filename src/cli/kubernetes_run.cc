@@ -24,10 +24,10 @@ using nlohmann::json;
 
 constexpr int kMostAttempts = 20;
 // True if what is written to `path` outlives the pod.
-bool isKept(const Job& job, const std::string& path) {
-  const fs::path whole = (fs::path(kPodWorkdir) / path).lexically_normal();
-  for (const Volume& volume : allVolumes(job)) {
-    const fs::path root = (fs::path(kPodWorkdir) / volume.path).lexically_normal();
+bool isKept(const spec::Job& job, const std::string& path) {
+  const fs::path whole = (fs::path(kubernetes::kPodWorkdir) / path).lexically_normal();
+  for (const spec::Volume& volume : spec::allVolumes(job)) {
+    const fs::path root = (fs::path(kubernetes::kPodWorkdir) / volume.path).lexically_normal();
     const auto [end, rest] = std::mismatch(root.begin(), root.end(), whole.begin(), whole.end());
     if (end == root.end() && !volume.read_only) return true;
   }
@@ -35,9 +35,9 @@ bool isKept(const Job& job, const std::string& path) {
 }
 
 // A native job needs its folder only for what it reads from there.
-bool needsFolder(const Job& job) {
+bool needsFolder(const spec::Job& job) {
   if (!job.program.ship) return false;
-  if (job.strategy != Strategy::kNative) return true;
+  if (job.strategy != spec::Strategy::kNative) return true;
   for (const std::string& path :
        {job.train.data.path, job.train.model.file, job.train.model.weights}) {
     if (!path.empty() && fs::path(path).is_relative() && !isKept(job, path)) return true;
@@ -47,9 +47,9 @@ bool needsFolder(const Job& job) {
 
 // Where volumes lie in the folder: what is there now belongs to this machine, and must not be put
 // over what is on the volume.
-std::vector<std::string> volumePaths(const Job& job) {
+std::vector<std::string> volumePaths(const spec::Job& job) {
   std::vector<std::string> paths;
-  for (const Volume& volume : allVolumes(job)) {
+  for (const spec::Volume& volume : spec::allVolumes(job)) {
     const fs::path path = fs::path(volume.path).lexically_normal();
     if (path.is_relative()) paths.push_back(path.has_filename() ? path : path.parent_path());
   }
@@ -57,23 +57,24 @@ std::vector<std::string> volumePaths(const Job& job) {
 }
 
 // That what the job names is there, as far as this user may see it.
-Status checkNamed(KubeClient& client, const Job& job) {
+Status checkNamed(kube::KubeClient& client, const spec::Job& job) {
   struct Named {
     const char* field;
     const char* what;
-    KubeKind kind;
+    kube::KubeKind kind;
     std::string name;
   };
   std::vector<Named> all;
-  for (const Volume& volume : allVolumes(job)) {
-    if (!volume.claim.empty()) all.push_back({"volumes", "claim", kinds::kClaims, volume.claim});
+  for (const spec::Volume& volume : spec::allVolumes(job)) {
+    if (!volume.claim.empty())
+      all.push_back({"volumes", "claim", kube::kinds::kClaims, volume.claim});
   }
   for (const std::string& secret : job.kubernetes.pull_secrets) {
-    all.push_back({"kubernetes.pull_secrets", "secret", kinds::kSecrets, secret});
+    all.push_back({"kubernetes.pull_secrets", "secret", kube::kinds::kSecrets, secret});
   }
   if (!job.kubernetes.account.empty()) {
-    all.push_back(
-        {"kubernetes.account", "service account", kinds::kServiceAccounts, job.kubernetes.account});
+    all.push_back({"kubernetes.account", "service account", kube::kinds::kServiceAccounts,
+                   job.kubernetes.account});
   }
   const std::string& name_space = client.access().name_space;
   for (const Named& named : all) {
@@ -90,22 +91,22 @@ Status checkNamed(KubeClient& client, const Job& job) {
 // when it begins. The record owns the rest, so that it is enough to remove that.
 class Creation {
  public:
-  Creation(KubeClient& client, const Job& job) : client_(client), job_(job) {}
+  Creation(kube::KubeClient& client, const spec::Job& job) : client_(client), job_(job) {}
 
-  Result<KubeRun> create() {
+  Result<kubernetes::KubeRun> create() {
     std::string archive;
     if (needsFolder(job_)) {
-      auto folder = packFolder(job_.program.workdir,
-                               {.limit = job_.program.ship_limit, .without = volumePaths(job_)});
+      auto folder = bundle::packFolder(
+          job_.program.workdir, {.limit = job_.program.ship_limit, .without = volumePaths(job_)});
       if (!folder) return std::move(folder).error();
       archive = std::move(folder->archive);
     }
-    Job inside = job_;
-    inside.program.workdir = kPodWorkdir;
+    spec::Job inside = job_;
+    inside.program.workdir = kubernetes::kPodWorkdir;
     run_ = {.name_space = client_.access().name_space, .job = job_.name, .number = 1};
-    auto records = listRecords(client_, run_.name_space, job_.name);
+    auto records = kubernetes::listRecords(client_, run_.name_space, job_.name);
     if (!records) return std::move(records).error();
-    for (const KubeRecord& record : *records) {
+    for (const kubernetes::KubeRecord& record : *records) {
       run_.number = std::max(run_.number, record.run.number + 1);
     }
     // Something of that name may be somebody else's, or be left of a run that is being removed.
@@ -122,16 +123,16 @@ class Creation {
   // By deleting what is ours for certain: the record, with which goes what it owns.
   void undo() {
     if (granted_) {
-      static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+      static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
     }
-    static_cast<void>(client_.remove({kinds::kConfigMaps, run_.name_space, run_.object(), ""},
+    static_cast<void>(client_.remove({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""},
                                      {.uid = record_.at("metadata").at("uid").get<std::string>()}));
   }
 
   // With this number, or the next that is free.
-  Status createRecord(const Job& inside) {
+  Status createRecord(const spec::Job& inside) {
     while (true) {
-      const KubeObject object = recordObject(run_, inside);
+      const kubernetes::KubeObject object = kubernetes::recordObject(run_, inside);
       auto made = client_.create({object.kind, run_.name_space, "", ""}, object.object);
       if (made) {
         record_ = *std::move(made);
@@ -142,23 +143,24 @@ class Creation {
     }
   }
 
-  Status createRest(const Job& inside, const std::string& archive) {
-    const json owner = ownerReference(record_);
-    for (const KubeObject& object : supportObjects(run_, inside, randomToken(), owner)) {
+  Status createRest(const spec::Job& inside, const std::string& archive) {
+    const json owner = kubernetes::ownerReference(record_);
+    for (const kubernetes::KubeObject& object :
+         kubernetes::supportObjects(run_, inside, randomToken(), owner)) {
       if (auto made = put(object.kind, object.object); !made) return made;
     }
     if (auto made = createAccount(inside, owner); !made) return made;
-    for (json& piece : folderObjects(run_, archive)) {
+    for (json& piece : kubernetes::folderObjects(run_, archive)) {
       piece["metadata"]["ownerReferences"] = json::array({owner});
-      if (auto made = put(kinds::kConfigMaps, piece); !made) return made;
+      if (auto made = put(kube::kinds::kConfigMaps, piece); !made) return made;
     }
-    const KubeObject manager =
-        managerObject(run_, inside, imagesFromEnvironment(), archive.size(), owner);
+    const kubernetes::KubeObject manager = kubernetes::managerObject(
+        run_, inside, kubernetes::imagesFromEnvironment(), archive.size(), owner);
     return put(manager.kind, manager.object);
   }
 
   // The account of the manager and its rights, unless an administrator has made them.
-  Status createAccount(const Job& inside, const json& owner) {
+  Status createAccount(const spec::Job& inside, const json& owner) {
     if (!inside.kubernetes.account.empty()) return {};
     // Who may not grant it has the scheduler place the pods.
     const auto granted = grantNodes();
@@ -170,16 +172,17 @@ class Creation {
               granted.error().message());
     }
     json owners = json::array({owner});
-    if (granted) owners.push_back(ownerReference(*granted));
-    std::vector<KubeObject> objects = accountObjects(run_, EventRights::kGranted, owners);
+    if (granted) owners.push_back(kubernetes::ownerReference(*granted));
+    std::vector<kubernetes::KubeObject> objects =
+        kubernetes::accountObjects(run_, kubernetes::EventRights::kGranted, owners);
     auto role = put(objects.front().kind, objects.front().object);
     if (!role && role.error().code() == Code::kDenied) {
-      objects = accountObjects(run_, EventRights::kLeftOut, owners);
+      objects = kubernetes::accountObjects(run_, kubernetes::EventRights::kLeftOut, owners);
       role = put(objects.front().kind, objects.front().object);
     }
     if (!role) return role;
     objects.erase(objects.begin());
-    for (const KubeObject& object : objects) {
+    for (const kubernetes::KubeObject& object : objects) {
       if (auto made = put(object.kind, object.object); !made) return made;
     }
     return {};
@@ -188,58 +191,62 @@ class Creation {
   // The ClusterRole that lets the manager see nodes.
   Result<json> grantNodes() {
     removeForgotten();
-    const auto owner = client_.get({kinds::kNamespaces, "", run_.name_space, ""});
+    const auto owner = client_.get({kube::kinds::kNamespaces, "", run_.name_space, ""});
     if (!owner) return owner.error();
     auto role =
-        client_.create({kinds::kClusterRoles}, clusterRole(run_, ownerReference(*owner)).object);
+        client_.create({kube::kinds::kClusterRoles},
+                       kubernetes::clusterRole(run_, kubernetes::ownerReference(*owner)).object);
     if (!role) return role;
     granted_ = true;
-    const auto bound = client_.create({kinds::kClusterRoleBindings},
-                                      clusterBinding(run_, ownerReference(*role)).object);
+    const auto bound =
+        client_.create({kube::kinds::kClusterRoleBindings},
+                       kubernetes::clusterBinding(run_, kubernetes::ownerReference(*role)).object);
     if (bound) return role;
     granted_ = false;
-    static_cast<void>(client_.remove({kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+    static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
     return bound.error();
   }
 
   // What runs of this namespace have left whose Job was deleted while no manager was there.
   void removeForgotten() {
     const auto roles = client_.listAll(
-        {kinds::kClusterRoles, "", "", ""},
-        {.labels = fmt::format("{}={}", labels::kManagedBy, kManagedByDure), .fields = ""});
+        {kube::kinds::kClusterRoles, "", "", ""},
+        {.labels = fmt::format("{}={}", kubernetes::labels::kManagedBy, plan::kManagedByDure),
+         .fields = ""});
     if (!roles) return;
     for (const json& role : *roles) {
       const json labels = role.at("metadata").value("labels", json::object());
-      const KubeRun run{.name_space = run_.name_space,
-                        .job = labels.value(labels::kJob, ""),
-                        .number = std::atoi(labels.value(labels::kRun, "0").c_str())};
+      const kubernetes::KubeRun run{
+          .name_space = run_.name_space,
+          .job = labels.value(kubernetes::labels::kJob, ""),
+          .number = std::atoi(labels.value(kubernetes::labels::kRun, "0").c_str())};
       const std::string name = role.at("metadata").at("name");
       if (name != run.clusterObject()) continue;
-      const auto record = client_.get({kinds::kConfigMaps, run.name_space, run.object(), ""});
+      const auto record = client_.get({kube::kinds::kConfigMaps, run.name_space, run.object(), ""});
       if (record || record.error().code() != Code::kNotFound) continue;
-      static_cast<void>(client_.remove({kinds::kClusterRoles, "", name, ""},
+      static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", name, ""},
                                        {.uid = role.at("metadata").at("uid").get<std::string>()}));
     }
   }
 
-  Status put(const KubeKind& kind, const json& object) {
+  Status put(const kube::KubeKind& kind, const json& object) {
     if (interruptions() > 0) return Error(Code::kUnavailable, "interrupted");
     auto made = client_.create({kind, kind.namespaced ? run_.name_space : "", "", ""}, object);
     if (!made) return std::move(made).error();
     return {};
   }
 
-  KubeClient& client_;
-  const Job& job_;
-  KubeRun run_;
+  kube::KubeClient& client_;
+  const spec::Job& job_;
+  kubernetes::KubeRun run_;
   json record_;
   bool granted_ = false;
 };
 
 }  // namespace
 
-Status checkForKubernetes(KubeClient& client, const Job& job) {
-  if (job.program.image.empty() && job.strategy != Strategy::kNative) {
+Status checkForKubernetes(kube::KubeClient& client, const spec::Job& job) {
+  if (job.program.image.empty() && job.strategy != spec::Strategy::kNative) {
     return Error(Code::kInvalid,
                  "program.image: on Kubernetes a program runs in an image; name one, such as "
                  "python:3.11");
@@ -261,7 +268,7 @@ Status checkForKubernetes(KubeClient& client, const Job& job) {
   }
   // With an account of its own the manager finds out what it may.
   if (job.gpus > 0 && job.kubernetes.account.empty()) {
-    for (const KubeKind& kind : {kinds::kNodes, kinds::kPods}) {
+    for (const kube::KubeKind& kind : {kube::kinds::kNodes, kube::kinds::kPods}) {
       const auto allowed = client.isAllowed("list", {kind, "", "", ""});
       if (!allowed) return allowed.error();
       if (*allowed) continue;
@@ -275,7 +282,7 @@ Status checkForKubernetes(KubeClient& client, const Job& job) {
   return {};
 }
 
-int runOnKubernetes(Context& context, KubeClient& client, Job job,
+int runOnKubernetes(Context& context, kube::KubeClient& client, spec::Job job,
                     const KubernetesRunOptions& options) {
   if (auto checked = checkForKubernetes(client, job); !checked) {
     context.fail(checked.error());

@@ -13,10 +13,10 @@ struct KubernetesRunOptions {
 
 // Creates a run of the job in the cluster and follows it to its end (or, detached, returns when its
 // manager has been created); the exit code.
-int runOnKubernetes(Context& context, KubeClient& client, Job job,
+int runOnKubernetes(Context& context, kube::KubeClient& client, spec::Job job,
                     const KubernetesRunOptions& options);
 
 // What can be known to be wrong before anything is created.
-Status checkForKubernetes(KubeClient& client, const Job& job);
+Status checkForKubernetes(kube::KubeClient& client, const spec::Job& job);
 
 }  // namespace dure::cli

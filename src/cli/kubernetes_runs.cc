@@ -22,8 +22,8 @@ constexpr auto kRemovalPatience = 2min;
 // A manager that ended so often before it wrote a word will not do better.
 constexpr int kHopelessEnds = 3;
 
-KubeAddress managerOf(const KubeRun& run) {
-  return {kinds::kJobs, run.name_space, run.object(), ""};
+kube::KubeAddress managerOf(const kubernetes::KubeRun& run) {
+  return {kube::kinds::kJobs, run.name_space, run.object(), ""};
 }
 
 bool isAtWork(const json& job) {
@@ -40,7 +40,7 @@ bool isAtWork(const json& job) {
 // What keeps the pods of a generation from starting, or the manager if there are none.
 std::string whyNotYet(const std::vector<json>& pods, int generation) {
   for (const json& pod : pods) {
-    const PodView view = viewPod(pod);
+    const kubernetes::PodView view = kubernetes::viewPod(pod);
     const bool manager = view.task.empty();
     // A manager that has ended has a successor.
     if (view.problem.empty() || (manager ? view.ended() : view.generation != generation)) continue;
@@ -52,18 +52,18 @@ std::string whyNotYet(const std::vector<json>& pods, int generation) {
 bool isManager(const json& pod) {
   return pod.value("metadata", json::object())
              .value("labels", json::object())
-             .value(labels::kPart, "") == "manager";
+             .value(kubernetes::labels::kPart, "") == "manager";
 }
 
 // Whoever may not read events asks what would become of the manager's pod.
-ManagerProblem dryRun(KubeClient& client, const KubeRun& run) {
+ManagerProblem dryRun(kube::KubeClient& client, const kubernetes::KubeRun& run) {
   const auto job = client.get(managerOf(run));
   if (!job) return {};
   json pod = job->at("spec").at("template");
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";
   pod["metadata"] = {{"name", run.object() + "-manager"}, {"namespace", run.name_space}};
-  const auto made = client.create({kinds::kPods, run.name_space, "", ""}, pod, true);
+  const auto made = client.create({kube::kinds::kPods, run.name_space, "", ""}, pod, true);
   if (made || (made.error().code() != Code::kDenied && made.error().code() != Code::kInvalid)) {
     return {};
   }
@@ -72,11 +72,12 @@ ManagerProblem dryRun(KubeClient& client, const KubeRun& run) {
 
 }  // namespace
 
-Result<std::vector<RunView>> readKubeRuns(KubeClient& client, const std::string& name_space) {
-  auto records = listRecords(client, name_space);
+Result<std::vector<runs::RunView>> readKubeRuns(kube::KubeClient& client,
+                                                const std::string& name_space) {
+  auto records = kubernetes::listRecords(client, name_space);
   if (!records) return std::move(records).error();
-  std::vector<RunView> runs;
-  for (const KubeRecord& record : *records) {
+  std::vector<runs::RunView> runs;
+  for (const kubernetes::KubeRecord& record : *records) {
     auto run = readKubeRun(client, record.run);
     // It may have been removed since.
     if (!run && run.error().code() == Code::kNotFound) continue;
@@ -86,67 +87,71 @@ Result<std::vector<RunView>> readKubeRuns(KubeClient& client, const std::string&
   return runs;
 }
 
-RunView viewOf(const KubeRun& run, const KubeRunObjects& objects) {
-  RunView view{.id = {.name = run.job, .number = run.number},
-               .in_charge = objects.manager && isAtWork(*objects.manager),
-               .place = fmt::format("configmap {} in namespace {}", run.object(), run.name_space)};
-  Loaded loaded =
-      loadJobText("", objects.record->value("data", json::object()).value("job.yaml", ""), {});
+runs::RunView viewOf(const kubernetes::KubeRun& run, const KubeRunObjects& objects) {
+  runs::RunView view{
+      .id = {.name = run.job, .number = run.number},
+      .in_charge = objects.manager && isAtWork(*objects.manager),
+      .place = fmt::format("configmap {} in namespace {}", run.object(), run.name_space)};
+  spec::Loaded loaded = spec::loadJobText(
+      "", objects.record->value("data", json::object()).value("job.yaml", ""), {});
   if (loaded.ok()) view.job = std::move(loaded.job);
-  view.entries = entriesOf(objects.journal);
-  conclude(view);
+  view.entries = kubernetes::entriesOf(objects.journal);
+  runs::conclude(view);
   if (view.in_charge && !view.state.running && !view.state.outcome && view.state.reason.empty()) {
     view.state.reason = whyNotYet(objects.pods, view.state.generation);
   }
   if (objects.metrics) {
-    const std::vector<std::string> reports = metricsIn(*objects.metrics);
-    view.step = lastStepOf(reports);
-    view.losses = lossesOf(reports);
+    const std::vector<std::string> reports = kubernetes::metricsIn(*objects.metrics);
+    view.step = runs::lastStepOf(reports);
+    view.losses = runs::lossesOf(reports);
     if (!reports.empty()) view.report = reports.back();
   }
   return view;
 }
 
-Result<RunView> readKubeRun(KubeClient& client, const KubeRun& run) {
+Result<runs::RunView> readKubeRun(kube::KubeClient& client, const kubernetes::KubeRun& run) {
   // The manager first: a run that ends while it is read is then seen as running, not as lost.
   KubeRunObjects objects;
   auto manager = client.get(managerOf(run));
   if (!manager && manager.error().code() != Code::kNotFound) return std::move(manager).error();
   if (manager) objects.manager = *std::move(manager);
-  auto record = client.get({kinds::kConfigMaps, run.name_space, run.object(), ""});
+  auto record = client.get({kube::kinds::kConfigMaps, run.name_space, run.object(), ""});
   if (!record) return std::move(record).error();
   objects.record = *std::move(record);
-  auto journal = client.listAll({kinds::kConfigMaps, run.name_space, "", ""},
-                                {.labels = selectorOf(run, "journal")});
+  auto journal = client.listAll({kube::kinds::kConfigMaps, run.name_space, "", ""},
+                                {.labels = kubernetes::selectorOf(run, "journal")});
   if (!journal) return std::move(journal).error();
   objects.journal = *std::move(journal);
-  auto metrics = client.get({kinds::kConfigMaps, run.name_space, run.metrics(), ""});
+  auto metrics = client.get({kube::kinds::kConfigMaps, run.name_space, run.metrics(), ""});
   if (metrics) objects.metrics = *std::move(metrics);
-  auto pods = client.listAll({kinds::kPods, run.name_space, "", ""}, {.labels = selectorOf(run)});
+  auto pods = client.listAll({kube::kinds::kPods, run.name_space, "", ""},
+                             {.labels = kubernetes::selectorOf(run)});
   if (pods) objects.pods = *std::move(pods);
   return viewOf(run, objects);
 }
 
-Result<std::optional<KubeRun>> findActiveRun(KubeClient& client, const std::string& name_space,
-                                             const std::string& job) {
-  auto records = listRecords(client, name_space, job);
+Result<std::optional<kubernetes::KubeRun>> findActiveRun(kube::KubeClient& client,
+                                                         const std::string& name_space,
+                                                         const std::string& job) {
+  auto records = kubernetes::listRecords(client, name_space, job);
   if (!records) return std::move(records).error();
-  for (const KubeRecord& record : *records) {
+  for (const kubernetes::KubeRecord& record : *records) {
     const auto manager = client.get(managerOf(record.run));
     if (!manager && manager.error().code() != Code::kNotFound) return manager.error();
     if (!manager || !isAtWork(*manager)) continue;
-    auto run = readRecord(client, record.run);
-    if (run && !replay(run->entries).outcome) return std::optional(record.run);
+    auto run = kubernetes::readRecord(client, record.run);
+    if (run && !gang::replay(run->entries).outcome) return std::optional(record.run);
   }
-  return std::optional<KubeRun>();
+  return std::optional<kubernetes::KubeRun>();
 }
 
-std::optional<ManagerProblem> problemOfPods(const KubeRun& run, const std::vector<json>& pods) {
+std::optional<ManagerProblem> problemOfPods(const kubernetes::KubeRun& run,
+                                            const std::vector<json>& pods) {
   int ended = 0;
   std::string last;
   for (const json& pod : pods) {
     if (!isManager(pod)) continue;
-    const PodView view = viewPod(pod);
+    const kubernetes::PodView view = kubernetes::viewPod(pod);
     last = view.name;
     if (view.ended()) {
       ++ended;  // and has a successor
@@ -163,31 +168,33 @@ std::optional<ManagerProblem> problemOfPods(const KubeRun& run, const std::vecto
                         true};
 }
 
-ManagerProblem managerProblem(KubeClient& client, const KubeRun& run) {
-  const auto pods = client.listAll({kinds::kPods, run.name_space, "", ""},
-                                   {.labels = selectorOf(run, "manager")});
+ManagerProblem managerProblem(kube::KubeClient& client, const kubernetes::KubeRun& run) {
+  const auto pods = client.listAll({kube::kinds::kPods, run.name_space, "", ""},
+                                   {.labels = kubernetes::selectorOf(run, "manager")});
   if (!pods) return {};
   if (auto problem = problemOfPods(run, *pods)) return *problem;
   // Without a pod only the Job's events tell, such as that a quota is used up.
   const auto events = client.listAll(
-      {kinds::kEvents, run.name_space, "", ""},
+      {kube::kinds::kEvents, run.name_space, "", ""},
       {.fields = fmt::format("involvedObject.name={},reason=FailedCreate", run.object())});
   if (!events && events.error().code() == Code::kDenied) return dryRun(client, run);
   if (!events || events->empty()) return {};
   return {events->back().value("message", ""), true};
 }
 
-Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once) {
+Status stopKubeRun(kube::KubeClient& client, const kubernetes::KubeRun& run, bool at_once) {
   const json patch = {
-      {"metadata", {{"annotations", {{annotations::kStop, at_once ? "now" : "gently"}}}}}};
-  const auto asked = client.patch({kinds::kConfigMaps, run.name_space, run.object(), ""}, patch);
+      {"metadata",
+       {{"annotations", {{kubernetes::annotations::kStop, at_once ? "now" : "gently"}}}}}};
+  const auto asked =
+      client.patch({kube::kinds::kConfigMaps, run.name_space, run.object(), ""}, patch);
   if (!asked) return asked.error();
   while (true) {
     const auto manager = client.get(managerOf(run));
     if (!manager && manager.error().code() == Code::kNotFound) return {};
     if (!manager && manager.error().code() != Code::kUnavailable) return manager.error();
-    const auto record = readRecord(client, run);
-    if (record && replay(record->entries).outcome) return {};
+    const auto record = kubernetes::readRecord(client, run);
+    if (record && gang::replay(record->entries).outcome) return {};
     if (manager && !isAtWork(*manager)) return {};
     if (record && record->entries.empty()) {
       const ManagerProblem problem = managerProblem(client, run);
@@ -200,19 +207,20 @@ Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once) {
   }
 }
 
-Status removeKubeRun(KubeClient& client, const KubeRun& run) {
+Status removeKubeRun(kube::KubeClient& client, const kubernetes::KubeRun& run) {
   // Not everybody may; whoever granted it may take it back.
-  static_cast<void>(client.remove({kinds::kClusterRoles, "", run.clusterObject(), ""}));
-  for (const KubeAddress& address :
-       {managerOf(run), KubeAddress{kinds::kConfigMaps, run.name_space, run.object(), ""}}) {
+  static_cast<void>(client.remove({kube::kinds::kClusterRoles, "", run.clusterObject(), ""}));
+  for (const kube::KubeAddress& address :
+       {managerOf(run),
+        kube::KubeAddress{kube::kinds::kConfigMaps, run.name_space, run.object(), ""}}) {
     if (auto removed = client.remove(address); !removed) return removed;
   }
   const auto deadline = std::chrono::steady_clock::now() + kRemovalPatience;
   while (true) {
     std::vector<std::string> left;
-    for (const KubeKind& kind : {kinds::kPods, kinds::kConfigMaps}) {
+    for (const kube::KubeKind& kind : {kube::kinds::kPods, kube::kinds::kConfigMaps}) {
       const auto objects =
-          client.listAll({kind, run.name_space, "", ""}, {.labels = selectorOf(run)});
+          client.listAll({kind, run.name_space, "", ""}, {.labels = kubernetes::selectorOf(run)});
       if (!objects) return objects.error();
       for (const json& object : *objects) {
         left.push_back(

@@ -22,28 +22,30 @@ struct KubeRunObjects {
   std::vector<nlohmann::json> pods;  // of its manager and its tasks
 };
 // What they amount to; there is a record.
-RunView viewOf(const KubeRun& run, const KubeRunObjects& objects);
+runs::RunView viewOf(const kubernetes::KubeRun& run, const KubeRunObjects& objects);
 
-Result<std::vector<RunView>> readKubeRuns(KubeClient& client, const std::string& name_space);
-Result<RunView> readKubeRun(KubeClient& client, const KubeRun& run);
+Result<std::vector<runs::RunView>> readKubeRuns(kube::KubeClient& client,
+                                                const std::string& name_space);
+Result<runs::RunView> readKubeRun(kube::KubeClient& client, const kubernetes::KubeRun& run);
 
 // The run of this job that is going on, if there is one.
-Result<std::optional<KubeRun>> findActiveRun(KubeClient& client, const std::string& name_space,
-                                             const std::string& job);
+Result<std::optional<kubernetes::KubeRun>> findActiveRun(kube::KubeClient& client,
+                                                         const std::string& name_space,
+                                                         const std::string& job);
 // Why the manager of a run that has not begun does not start.
 struct ManagerProblem {
   std::string why;        // empty: it is about to
   bool hopeless = false;  // and will not, unless something is done about it
 };
-ManagerProblem managerProblem(KubeClient& client, const KubeRun& run);
+ManagerProblem managerProblem(kube::KubeClient& client, const kubernetes::KubeRun& run);
 // As these pods tell; nothing if there are none, and only managerProblem() can find out.
-std::optional<ManagerProblem> problemOfPods(const KubeRun& run,
+std::optional<ManagerProblem> problemOfPods(const kubernetes::KubeRun& run,
                                             const std::vector<nlohmann::json>& pods);
 
 // Asks the run to end, and returns when it has.
-Status stopKubeRun(KubeClient& client, const KubeRun& run, bool at_once);
+Status stopKubeRun(kube::KubeClient& client, const kubernetes::KubeRun& run, bool at_once);
 // Removes every object of the run, and returns when its pods and its records are gone. Unavailable,
 // with what is left, if that takes too long.
-Status removeKubeRun(KubeClient& client, const KubeRun& run);
+Status removeKubeRun(kube::KubeClient& client, const kubernetes::KubeRun& run);
 
 }  // namespace dure::cli

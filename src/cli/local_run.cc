@@ -29,7 +29,7 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLeftovers = std::chrono::seconds(30);
 
-LocalBackend::Options backendOptions(const RunStore& store, const RunId& id) {
+local::LocalBackend::Options backendOptions(const runs::RunStore& store, const runs::RunId& id) {
   return {.run = id.text(),
           .agent = agentProgram(),
           .directory = store.paths(id).tasks(),
@@ -39,7 +39,8 @@ LocalBackend::Options backendOptions(const RunStore& store, const RunId& id) {
 // One run in this process, from the record to the exit code.
 class LocalRun {
  public:
-  LocalRun(Context& context, RunStore& store, Job job, OwnedRun run, RunState before)
+  LocalRun(Context& context, runs::RunStore& store, spec::Job job, runs::OwnedRun run,
+           gang::RunState before)
       : job_(std::move(job)),
         run_(std::move(run)),
         before_(std::move(before)),
@@ -54,8 +55,8 @@ class LocalRun {
       view_.say(begun.error().message());
       // Nobody is to wait for a run that never began.
       if (writer_) {
-        Entry entry{.kind = EntryKind::kFinished, .time = clock_.now()};
-        entry.outcome = Outcome::kPlaceFailed;
+        gang::Entry entry{.kind = gang::EntryKind::kFinished, .time = clock_.now()};
+        entry.outcome = gang::Outcome::kPlaceFailed;
         entry.reason = begun.error().message();
         static_cast<void>(writer_->append(entry));
       }
@@ -69,31 +70,33 @@ class LocalRun {
 
  private:
   Status begin() {
-    auto writer = RunWriter::open(run_.paths, clock_);
+    auto writer = runs::RunWriter::open(run_.paths, clock_);
     if (!writer) return std::move(writer).error();
     writer_ = *std::move(writer);
-    Entry first{.kind = before_.created == TimePoint{} ? EntryKind::kCreated : EntryKind::kResumed,
-                .time = clock_.now(),
-                .generation = before_.generation,
-                .run_id = run_.run_id};
+    gang::Entry first{.kind = before_.created == TimePoint{} ? gang::EntryKind::kCreated
+                                                             : gang::EntryKind::kResumed,
+                      .time = clock_.now(),
+                      .generation = before_.generation,
+                      .run_id = run_.run_id};
     if (auto written = writer_->append(first); !written) return written;
     if (auto begun = backend_.begin(job_); !begun) return begun;
     auto site = backend_.survey(job_);
     if (!site) return std::move(site).error();
     site->run_id = run_.run_id;
     signal(SIGPIPE, SIG_IGN);
-    coordinator_ = std::make_unique<Coordinator>(loop_, clock_, backend_, *writer_,
-                                                 std::vector<Observer*>{writer_.get(), &view_},
-                                                 Coordinator::Options{.run = run_.id.text(),
-                                                                      .secret = run_.secret,
-                                                                      .job = job_,
-                                                                      .site = *std::move(site),
-                                                                      .before = before_});
+    coordinator_ = std::make_unique<coordinator::Coordinator>(
+        loop_, clock_, backend_, *writer_,
+        std::vector<coordinator::Observer*>{writer_.get(), &view_},
+        coordinator::Coordinator::Options{.run = run_.id.text(),
+                                          .secret = run_.secret,
+                                          .job = job_,
+                                          .site = *std::move(site),
+                                          .before = before_});
     return coordinator_->start(
-        [this](Outcome outcome, const std::string& reason) { finished(outcome, reason); });
+        [this](gang::Outcome outcome, const std::string& reason) { finished(outcome, reason); });
   }
 
-  void finished(Outcome outcome, const std::string& reason) {
+  void finished(gang::Outcome outcome, const std::string& reason) {
     code_ = exitCode(outcome);
     const auto took = std::chrono::duration_cast<Duration>(clock_.now() - began_);
     view_.say(
@@ -115,8 +118,8 @@ class LocalRun {
   }
 
   void redraw() {
-    const Gang& gang = coordinator_->gang();
-    const Gang::Strength strength = gang.strength();
+    const gang::Gang& gang = coordinator_->gang();
+    const gang::Gang::Strength strength = gang.strength();
     view_.tick(fmt::format("{} · {} of {} {} up", phaseName(gang.phase()), strength.up, strength.of,
                            strength.what));
     timer_.expires_after(kRedraw);
@@ -125,26 +128,26 @@ class LocalRun {
     });
   }
 
-  const Job job_;
-  const OwnedRun run_;
-  const RunState before_;
+  const spec::Job job_;
+  const runs::OwnedRun run_;
+  const gang::RunState before_;
   SystemClock clock_;
   const TimePoint began_ = clock_.now();
   asio::io_context loop_{1};
   asio::signal_set signals_{loop_, SIGINT, SIGTERM, SIGHUP};
   asio::steady_timer timer_{loop_};
   TerminalView view_;
-  LocalBackend backend_;
-  std::unique_ptr<RunWriter> writer_;
-  std::unique_ptr<Coordinator> coordinator_;
+  local::LocalBackend backend_;
+  std::unique_ptr<runs::RunWriter> writer_;
+  std::unique_ptr<coordinator::Coordinator> coordinator_;
   bool asked_ = false;
   int code_ = kPlaceFailed;
 };
 
 // The run of that name that somebody is in charge of now.
-std::optional<RunView> activeRun(const RunStore& store, const std::string& name) {
-  for (const RunId& id : store.list()) {
-    if (id.name == name && store.coordinator(id)) return readRun(store, id);
+std::optional<runs::RunView> activeRun(const runs::RunStore& store, const std::string& name) {
+  for (const runs::RunId& id : store.list()) {
+    if (id.name == name && store.coordinator(id)) return runs::readRun(store, id);
   }
   return std::nullopt;
 }
@@ -157,12 +160,14 @@ std::string agentProgram() {
   return (self.parent_path() / "dure-agent").string();
 }
 
-Result<Site> surveyLocal(const RunStore& store, const Job& job, const RunId& id) {
+Result<gang::Site> surveyLocal(const runs::RunStore& store, const spec::Job& job,
+                               const runs::RunId& id) {
   asio::io_context loop(1);
-  return LocalBackend(loop, backendOptions(store, id)).survey(job);
+  return local::LocalBackend(loop, backendOptions(store, id)).survey(job);
 }
 
-int runLocal(Context& context, RunStore& store, Job job, const LocalRunOptions& options) {
+int runLocal(Context& context, runs::RunStore& store, spec::Job job,
+             const LocalRunOptions& options) {
   const std::string wanted = job.name;
   for (int suffix = 2; auto active = activeRun(store, job.name); ++suffix) {
     if (!options.ad_hoc) {
@@ -192,7 +197,7 @@ int runLocal(Context& context, RunStore& store, Job job, const LocalRunOptions& 
   return detach(context, store, go);
 }
 
-int resumeLocal(Context& context, RunStore& store, const std::string& name, bool detached) {
+int resumeLocal(Context& context, runs::RunStore& store, const std::string& name, bool detached) {
   const auto id = store.find(name);
   if (!id) {
     context.fail(id.error());
@@ -205,17 +210,17 @@ int resumeLocal(Context& context, RunStore& store, const std::string& name, bool
       return inner.code;
     }
     // The lock is ours, so nobody else changes the record from here on.
-    const RunPaths paths = store.paths(*id);
-    const RunState before = replay(readEntries(paths.events()));
-    const Loaded loaded = loadJobFile(paths.job(), {});
+    const runs::RunPaths paths = store.paths(*id);
+    const gang::RunState before = gang::replay(runs::readEntries(paths.events()));
+    const spec::Loaded loaded = spec::loadJobFile(paths.job(), {});
     if (!reportProblems(inner, loaded)) return inner.code;
-    if (before.outcome == Outcome::kSucceeded || before.outcome == Outcome::kFailed) {
+    if (before.outcome == gang::Outcome::kSucceeded || before.outcome == gang::Outcome::kFailed) {
       inner.mistake(fmt::format("{} has {}; start it anew with `dure run`", id->text(),
-                                outcomeName(*before.outcome)));
+                                gang::outcomeName(*before.outcome)));
       return inner.code;
     }
     // The next generation must not meet what the former coordinator has left.
-    if (const auto left = endLeftovers(paths, kLeftovers); !left) {
+    if (const auto left = runs::endLeftovers(paths, kLeftovers); !left) {
       inner.fail(left.error());
       return inner.code;
     }

@@ -15,7 +15,8 @@ namespace dure::cli {
 std::string agentProgram();
 
 // What the ranks of a run with this identity would see on this machine. Nothing starts.
-Result<Site> surveyLocal(const RunStore& store, const Job& job, const RunId& id);
+Result<gang::Site> surveyLocal(const runs::RunStore& store, const spec::Job& job,
+                               const runs::RunId& id);
 
 struct LocalRunOptions {
   bool detach = false;
@@ -24,9 +25,10 @@ struct LocalRunOptions {
 
 // Runs a job on this machine to its end (or, detached, until it has begun), and returns the exit
 // code.
-int runLocal(Context& context, RunStore& store, Job job, const LocalRunOptions& options);
+int runLocal(Context& context, runs::RunStore& store, spec::Job job,
+             const LocalRunOptions& options);
 
 // Goes on with a run whose coordinator died: the next generation, the counts kept.
-int resumeLocal(Context& context, RunStore& store, const std::string& name, bool detach);
+int resumeLocal(Context& context, runs::RunStore& store, const std::string& name, bool detach);
 
 }  // namespace dure::cli

@@ -59,7 +59,7 @@ void print(std::ostream& out, const LogsArguments& arguments, int generation, in
 void logsOfPods(Context& context, const LogsArguments& arguments) {
   const auto client = arguments.place.connect(context);
   if (!client) return;
-  const auto run = findRun(*client, client->access().name_space, arguments.name);
+  const auto run = kubernetes::findRun(*client, client->access().name_space, arguments.name);
   if (!run) return context.fail(run.error());
   const auto view = readKubeRun(*client, *run);
   if (!view) return context.fail(view.error());
@@ -72,8 +72,8 @@ void logsOfPods(Context& context, const LogsArguments& arguments) {
     context.out.flush();
   });
   if (!arguments.follow) {
-    const auto pods = client->listAll({kinds::kPods, run->name_space, "", ""},
-                                      {.labels = selectorOf(*run, "task")});
+    const auto pods = client->listAll({kube::kinds::kPods, run->name_space, "", ""},
+                                      {.labels = kubernetes::selectorOf(*run, "task")});
     if (!pods) return context.fail(pods.error());
     if (auto looked = logs.see(*pods, false); !looked) context.fail(looked.error());
     return;
@@ -105,10 +105,10 @@ void logsCommand(Context& context, const LogsArguments& arguments) {
   if (!store) return;
   const auto id = store->find(arguments.name);
   if (!id) return context.fail(id.error());
-  const RunPaths paths = store->paths(*id);
+  const runs::RunPaths paths = store->paths(*id);
   auto generation = arguments.generation;
-  if (!generation && !arguments.follow) generation = LogFollower::newestGeneration(paths);
-  LogFollower follower(paths, {.rank = arguments.rank, .generation = generation});
+  if (!generation && !arguments.follow) generation = runs::LogFollower::newestGeneration(paths);
+  runs::LogFollower follower(paths, {.rank = arguments.rank, .generation = generation});
   const auto show = [&](int g, int rank, std::string_view lines) {
     print(context.out, arguments, g, rank, lines);
   };

@@ -7,24 +7,24 @@
 
 namespace dure::cli {
 
-int exitCode(Outcome outcome) {
+int exitCode(gang::Outcome outcome) {
   switch (outcome) {
-    case Outcome::kSucceeded:
+    case gang::Outcome::kSucceeded:
       return kDone;
-    case Outcome::kFailed:
+    case gang::Outcome::kFailed:
       return kJobFailed;
-    case Outcome::kStopped:
+    case gang::Outcome::kStopped:
       return kInterrupted;
-    case Outcome::kPlaceFailed:
+    case gang::Outcome::kPlaceFailed:
       return kPlaceFailed;
   }
   return kPlaceFailed;
 }
 
-std::string describeEnd(const std::string& run, Outcome outcome, const std::string& reason,
+std::string describeEnd(const std::string& run, gang::Outcome outcome, const std::string& reason,
                         int restarts, Duration took) {
-  if (outcome != Outcome::kSucceeded) {
-    return fmt::format("{} {}: {}", run, outcomeName(outcome), reason);
+  if (outcome != gang::Outcome::kSucceeded) {
+    return fmt::format("{} {}: {}", run, gang::outcomeName(outcome), reason);
   }
   return fmt::format(
       "{} succeeded after {}{}", run, describeDuration(took),

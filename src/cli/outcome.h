@@ -7,10 +7,10 @@
 
 namespace dure::cli {
 
-int exitCode(Outcome outcome);
+int exitCode(gang::Outcome outcome);
 
 // "train.1 succeeded after 3 min, 1 restart", "train.1 failed: rank 1 …".
-std::string describeEnd(const std::string& run, Outcome outcome, const std::string& reason,
+std::string describeEnd(const std::string& run, gang::Outcome outcome, const std::string& reason,
                         int restarts, Duration took);
 
 }  // namespace dure::cli

@@ -23,9 +23,9 @@ void PlaceArguments::addTo(CLI::App& command) {
       ->needs(place);
 }
 
-std::unique_ptr<KubeClient> PlaceArguments::connect(Context& context) const {
-  auto found = findAccess(access);
-  if (found) return std::make_unique<KubeClient>(*std::move(found), kRequestPatience);
+std::unique_ptr<kube::KubeClient> PlaceArguments::connect(Context& context) const {
+  auto found = kube::findAccess(access);
+  if (found) return std::make_unique<kube::KubeClient>(*std::move(found), kRequestPatience);
   context.fail(found.error());
   return nullptr;
 }

@@ -21,11 +21,11 @@ struct PlanArguments {
   std::string free;
   std::string inventory;
   std::string on;
-  KubeAccessOptions access;
+  kube::KubeAccessOptions access;
   bool json = false;
 };
 
-Loaded loadJob(const Context& context, const PlanArguments& arguments) {
+spec::Loaded loadJob(const Context& context, const PlanArguments& arguments) {
   JobArguments job = arguments.job;
   if (!arguments.gpus.empty()) job.others.push_back({"--gpus", "gpus", arguments.gpus});
   if (arguments.even) job.others.push_back({"--even", "even", "true"});
@@ -37,15 +37,15 @@ Loaded loadJob(const Context& context, const PlanArguments& arguments) {
   return job.load(with_program);
 }
 
-Result<Inventory> inventoryFor(const PlanArguments& arguments, const Job& job) {
+Result<plan::Inventory> inventoryFor(const PlanArguments& arguments, const spec::Job& job) {
   if (!arguments.free.empty()) return inventoryOfFree(arguments.free, job.nodes);
   if (!arguments.inventory.empty()) return inventoryOfFile(arguments.inventory, job.nodes);
   if (arguments.on == "kubernetes") {
-    auto access = findAccess(arguments.access);
+    auto access = kube::findAccess(arguments.access);
     if (!access) return std::move(access).error();
     // A person waits.
-    KubeClient client(*std::move(access), Duration{10'000});
-    return readInventory(client, job.nodes);
+    kube::KubeClient client(*std::move(access), Duration{10'000});
+    return kubernetes::readInventory(client, job.nodes);
   }
   return inventoryOfMachine(job.nodes);
 }
@@ -58,12 +58,12 @@ void planCommand(Context& context, const PlanArguments& arguments) {
         "nothing to plan: give a job file (dure plan JOB.yaml) or say what is wanted (dure plan "
         "--gpus 6 --free 5,3,2)");
   }
-  const Loaded loaded = loadJob(context, arguments);
+  const spec::Loaded loaded = loadJob(context, arguments);
   if (!reportProblems(context, loaded)) return;
   const auto inventory = inventoryFor(arguments, loaded.job);
   if (!inventory) return context.fail(inventory.error());
-  const auto outcome = place(makeRequest(loaded.job), *inventory);
-  if (const auto* shortage = std::get_if<Shortage>(&outcome)) {
+  const auto outcome = plan::place(plan::makeRequest(loaded.job), *inventory);
+  if (const auto* shortage = std::get_if<plan::Shortage>(&outcome)) {
     context.code = kJobFailed;
     if (arguments.json) {
       context.out << toJson(*shortage).dump(2) << "\n";
@@ -72,7 +72,7 @@ void planCommand(Context& context, const PlanArguments& arguments) {
     }
     return;
   }
-  const auto& placement = std::get<Placement>(outcome);
+  const auto& placement = std::get<plan::Placement>(outcome);
   if (arguments.json) {
     context.out << toJson(loaded.job, placement).dump(2) << "\n";
   } else {

@@ -57,18 +57,19 @@ std::int64_t countGpus() {
 
 }  // namespace
 
-Result<Inventory> inventoryOfFree(const std::string& list, const NodeChoice& names) {
-  Inventory inventory;
+Result<plan::Inventory> inventoryOfFree(const std::string& list, const spec::NodeChoice& names) {
+  plan::Inventory inventory;
   for (const std::string& word : split(list, ',')) {
-    const auto gpus = readInteger(word);
+    const auto gpus = spec::readInteger(word);
     if (!gpus || *gpus < 0 || *gpus > kMaxFree) {
       return Error(Code::kInvalid,
                    fmt::format("--free: must be the free GPUs of each node, such as 5,3,2; got "
                                "\"{}\"",
                                list));
     }
-    Node node{.name = fmt::format("node-{}", inventory.nodes.size() + 1)};
-    node.free = {.millicores = kUnlimited, .memory = kUnlimited, .pods = kUnlimited};
+    plan::Node node{.name = fmt::format("node-{}", inventory.nodes.size() + 1)};
+    node.free = {
+        .millicores = plan::kUnlimited, .memory = plan::kUnlimited, .pods = plan::kUnlimited};
     node.free.add(names.gpu, *gpus);
     node.capacity = node.free;
     inventory.nodes.push_back(std::move(node));
@@ -76,21 +77,22 @@ Result<Inventory> inventoryOfFree(const std::string& list, const NodeChoice& nam
   return inventory;
 }
 
-Result<Inventory> inventoryOfFile(const std::string& path, const NodeChoice& names) {
+Result<plan::Inventory> inventoryOfFile(const std::string& path, const spec::NodeChoice& names) {
   const auto text = readFile(path == "-" ? "/dev/stdin" : path, kMaxInventorySize);
   if (!text) {
     // Whatever the system says of it, it is the call that names a file of no use.
     return Error(Code::kInvalid, fmt::format("--inventory: {}", text.error().message()));
   }
-  auto inventory = parseInventory(*text, names, SystemClock().now());
+  auto inventory = plan::parseInventory(*text, names, SystemClock().now());
   if (!inventory) return std::move(inventory).error().during("--inventory: " + path);
   return inventory;
 }
 
-Inventory inventoryOfMachine(const NodeChoice& names) {
-  Node node{.name = hostName()};
-  node.free = {
-      .millicores = countProcessors() * 1000, .memory = availableMemory(), .pods = kUnlimited};
+plan::Inventory inventoryOfMachine(const spec::NodeChoice& names) {
+  plan::Node node{.name = hostName()};
+  node.free = {.millicores = countProcessors() * 1000,
+               .memory = availableMemory(),
+               .pods = plan::kUnlimited};
   node.free.add(names.gpu, countGpus());
   node.capacity = node.free;
   return {.nodes = {std::move(node)}};

@@ -9,13 +9,13 @@
 namespace dure::cli {
 
 // "5,3,2": nodes node-1, node-2 and node-3 with so many free GPUs, and no limit to anything else.
-Result<Inventory> inventoryOfFree(const std::string& list, const NodeChoice& names);
+Result<plan::Inventory> inventoryOfFree(const std::string& list, const spec::NodeChoice& names);
 
 // From what `kubectl get nodes,pods -A -o json` printed; "-" is standard input.
-Result<Inventory> inventoryOfFile(const std::string& path, const NodeChoice& names);
+Result<plan::Inventory> inventoryOfFile(const std::string& path, const spec::NodeChoice& names);
 
 // This machine as the one node: its processors, the memory that is available, its GPUs. What runs
 // on it is not asked.
-Inventory inventoryOfMachine(const NodeChoice& names);
+plan::Inventory inventoryOfMachine(const spec::NodeChoice& names);
 
 }  // namespace dure::cli

@@ -22,18 +22,19 @@ std::string counted(std::int64_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-int workersOf(const Job& job, const Placement& placement) {
+int workersOf(const spec::Job& job, const plan::Placement& placement) {
   return static_cast<int>(placement.share_of_task.size()) - job.roles.chief - job.roles.ps -
          job.roles.evaluator;
 }
 
 // The names of the tasks on each share, in the order of ranks.
-std::vector<std::vector<std::string>> tasksByShare(const Job& job, const Placement& placement) {
+std::vector<std::vector<std::string>> tasksByShare(const spec::Job& job,
+                                                   const plan::Placement& placement) {
   std::vector<std::vector<std::string>> names(placement.shares.size());
   std::size_t next = 0;
-  for (const Task& task : makeRoster(job, workersOf(job, placement)).tasks) {
+  for (const gang::Task& task : gang::makeRoster(job, workersOf(job, placement)).tasks) {
     // MPI's launcher needs no place of its own.
-    if (task.role == Role::kLauncher) continue;
+    if (task.role == gang::Role::kLauncher) continue;
     names[static_cast<std::size_t>(placement.share_of_task.at(next++))].push_back(task.name());
   }
   return names;
@@ -45,7 +46,7 @@ std::string shortList(const std::vector<std::string>& names) {
 }
 
 // One square for each free GPU, the taken ones full.
-std::string picture(const NodeShare& share) {
+std::string picture(const plan::NodeShare& share) {
   if (share.free_gpus > kMaxSquares) {
     return drawBar(static_cast<double>(share.gpus) / static_cast<double>(share.free_gpus),
                    kMaxSquares);
@@ -55,25 +56,26 @@ std::string picture(const NodeShare& share) {
   return squares;
 }
 
-std::int64_t sumGpus(const Placement& placement) {
+std::int64_t sumGpus(const plan::Placement& placement) {
   std::int64_t gpus = 0;
-  for (const NodeShare& share : placement.shares) gpus += share.gpus;
+  for (const plan::NodeShare& share : placement.shares) gpus += share.gpus;
   return gpus;
 }
 
-std::int64_t leftOver(const Placement& placement) {
+std::int64_t leftOver(const plan::Placement& placement) {
   std::int64_t left = 0;
-  for (const NodeShare& share : placement.shares) left += share.free_gpus - share.gpus;
+  for (const plan::NodeShare& share : placement.shares) left += share.free_gpus - share.gpus;
   return left;
 }
 
 template <typename Member>
-bool anyHas(const Placement& placement, Member member) {
+bool anyHas(const plan::Placement& placement, Member member) {
   return std::any_of(placement.shares.begin(), placement.shares.end(),
-                     [&](const NodeShare& share) { return !(share.*member).empty(); });
+                     [&](const plan::NodeShare& share) { return !(share.*member).empty(); });
 }
 
-std::string summary(const Job& job, const Placement& placement, bool zones, bool racks) {
+std::string summary(const spec::Job& job, const plan::Placement& placement, bool zones,
+                    bool racks) {
   const std::int64_t gpus = sumGpus(placement);
   const auto tasks = static_cast<std::int64_t>(placement.share_of_task.size());
   std::string text =
@@ -92,10 +94,10 @@ std::string summary(const Job& job, const Placement& placement, bool zones, bool
 
 }  // namespace
 
-std::string showPlacement(const Job& job, const Placement& placement) {
+std::string showPlacement(const spec::Job& job, const plan::Placement& placement) {
   const bool gpus = sumGpus(placement) > 0;
-  const bool zones = anyHas(placement, &NodeShare::zone),
-             racks = anyHas(placement, &NodeShare::rack);
+  const bool zones = anyHas(placement, &plan::NodeShare::zone),
+             racks = anyHas(placement, &plan::NodeShare::rack);
   const auto tasks = tasksByShare(job, placement);
   std::vector<std::vector<std::string>> rows(1);
   const auto cell = [&](const std::string& text, bool shown = true) {
@@ -108,7 +110,7 @@ std::string showPlacement(const Job& job, const Placement& placement) {
   cell("■ TAKEN □ LEFT", gpus);
   cell("TASKS");
   for (std::size_t i = 0; i < placement.shares.size() && i < kMaxRows; ++i) {
-    const NodeShare& share = placement.shares[i];
+    const plan::NodeShare& share = placement.shares[i];
     rows.emplace_back();
     cell(share.node);
     cell(share.zone, zones);
@@ -129,11 +131,11 @@ std::string showPlacement(const Job& job, const Placement& placement) {
   return text;
 }
 
-nlohmann::json toJson(const Job& job, const Placement& placement) {
+nlohmann::json toJson(const spec::Job& job, const plan::Placement& placement) {
   const auto tasks = tasksByShare(job, placement);
   nlohmann::json nodes = nlohmann::json::array();
   for (std::size_t i = 0; i < placement.shares.size(); ++i) {
-    const NodeShare& share = placement.shares[i];
+    const plan::NodeShare& share = placement.shares[i];
     nlohmann::json node{{"node", share.node}, {"gpus", share.gpus}, {"tasks", tasks[i]}};
     if (!share.zone.empty()) node["zone"] = share.zone;
     if (!share.rack.empty()) node["rack"] = share.rack;
@@ -150,7 +152,7 @@ nlohmann::json toJson(const Job& job, const Placement& placement) {
           {"tightest", placement.tightest}};
 }
 
-nlohmann::json toJson(const Shortage& shortage) {
+nlohmann::json toJson(const plan::Shortage& shortage) {
   nlohmann::json room = nlohmann::json::array();
   for (const auto& [node, units] : shortage.room) room.push_back({{"node", node}, {"room", units}});
   return {{"fits", false},

@@ -10,9 +10,9 @@
 namespace dure::cli {
 
 // A sentence and a table, for people.
-std::string showPlacement(const Job& job, const Placement& placement);
+std::string showPlacement(const spec::Job& job, const plan::Placement& placement);
 
-nlohmann::json toJson(const Job& job, const Placement& placement);
-nlohmann::json toJson(const Shortage& shortage);
+nlohmann::json toJson(const spec::Job& job, const plan::Placement& placement);
+nlohmann::json toJson(const plan::Shortage& shortage);
 
 }  // namespace dure::cli

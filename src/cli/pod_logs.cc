@@ -39,7 +39,8 @@ struct PodLogs::Stream {
   std::jthread thread;
 };
 
-PodLogs::PodLogs(KubeClient& client, KubeRun run, std::optional<int> generation, Take take)
+PodLogs::PodLogs(kube::KubeClient& client, kubernetes::KubeRun run, std::optional<int> generation,
+                 Take take)
     : client_(client), run_(std::move(run)), generation_(generation), take_(std::move(take)) {}
 
 PodLogs::~PodLogs() {
@@ -49,13 +50,14 @@ PodLogs::~PodLogs() {
 std::unique_ptr<PodLogs::Stream> PodLogs::streamOf(const json& pod) const {
   const json& metadata = pod.at("metadata");
   const json labels = metadata.value("labels", json::object());
-  if (labels.value(labels::kPart, "") != "task") return nullptr;
+  if (labels.value(kubernetes::labels::kPart, "") != "task") return nullptr;
   auto stream = std::make_unique<Stream>();
   stream->pod = metadata.at("name");
-  stream->container = labels.value(labels::kTask, "");
-  stream->generation = std::atoi(labels.value(labels::kGeneration, "0").c_str());
-  for (const std::string& rank :
-       split(metadata.value("annotations", json::object()).value(annotations::kRanks, ""), ',')) {
+  stream->container = labels.value(kubernetes::labels::kTask, "");
+  stream->generation = std::atoi(labels.value(kubernetes::labels::kGeneration, "0").c_str());
+  for (const std::string& rank : split(
+           metadata.value("annotations", json::object()).value(kubernetes::annotations::kRanks, ""),
+           ',')) {
     if (!rank.empty()) stream->ranks.push_back(std::atoi(rank.c_str()));
   }
   return stream;
@@ -69,7 +71,7 @@ Status PodLogs::see(const std::vector<json>& pods, bool follow) {
     for (const json& pod : pods) {
       auto stream = streamOf(pod);
       if (!stream) continue;
-      const PodView view = viewPod(pod);
+      const kubernetes::PodView view = kubernetes::viewPod(pod);
       if (!view.ended()) alive_.insert(view.name);
       if (streams_.contains(view.name)) continue;
       if (generation_ && *generation_ != stream->generation) continue;

@@ -23,7 +23,8 @@ class PodLogs {
   // Whole lines of one rank. Called by one thread at a time, but by any.
   using Take = std::function<void(int generation, int rank, std::string_view lines)>;
 
-  PodLogs(KubeClient& client, KubeRun run, std::optional<int> generation, Take take);
+  PodLogs(kube::KubeClient& client, kubernetes::KubeRun run, std::optional<int> generation,
+          Take take);
   ~PodLogs();
 
   // These are the pods of the run now. Begins with those that were not there before: with `follow`
@@ -39,8 +40,8 @@ class PodLogs {
   // Whether the pod of a stream that has ended has, too.
   bool hasEnded(const Stream& stream, const std::stop_token& stop);
 
-  KubeClient& client_;
-  const KubeRun run_;
+  kube::KubeClient& client_;
+  const kubernetes::KubeRun run_;
   const std::optional<int> generation_;
   const Take take_;
   std::mutex take_mutex_;        // of take_

@@ -17,7 +17,7 @@ namespace dure::cli {
 namespace {
 
 // Fails the command if they cannot be read.
-std::optional<std::vector<RunView>> findRuns(Context& context, const PlaceArguments& place) {
+std::optional<std::vector<runs::RunView>> findRuns(Context& context, const PlaceArguments& place) {
   if (place.onKubernetes()) {
     const auto client = place.connect(context);
     if (!client) return std::nullopt;
@@ -28,16 +28,16 @@ std::optional<std::vector<RunView>> findRuns(Context& context, const PlaceArgume
   }
   const auto store = openStore(context);
   if (!store) return std::nullopt;
-  return readRuns(*store);
+  return runs::readRuns(*store);
 }
 
 void psCommand(Context& context, const PlaceArguments& place, bool as_json) {
   const auto found = findRuns(context, place);
   if (!found) return;
-  const std::vector<RunView>& runs = *found;
+  const std::vector<runs::RunView>& runs = *found;
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const RunView& run : runs) list.push_back(toJson(run));
+    for (const runs::RunView& run : runs) list.push_back(runs::toJson(run));
     context.out << list.dump(2) << "\n";
     return;
   }
@@ -47,7 +47,7 @@ void psCommand(Context& context, const PlaceArguments& place, bool as_json) {
   }
   std::vector<std::vector<std::string>> rows{
       {"RUN", "STATUS", "WORKERS", "GENERATION", "STEP", "AGE", "WHY"}};
-  for (const RunView& run : runs) {
+  for (const runs::RunView& run : runs) {
     const bool dated = run.state.created != TimePoint{};
     const auto age = std::chrono::duration_cast<Duration>(SystemClock().now() - run.state.created);
     std::string why = run.state.reason;

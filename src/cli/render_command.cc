@@ -20,12 +20,12 @@ struct RenderArguments {
   JobArguments job;
   std::string name_space;
   std::string format = "yaml";
-  NfsOptions nfs{.image = "nfs-server:1"};
+  kubernetes::NfsOptions nfs{.image = "nfs-server:1"};
   std::string nfs_size = "10Gi";
 };
 
 // The first word that names a file of the folder that the job is run in on this machine.
-std::string fileBesideJob(const Job& job) {
+std::string fileBesideJob(const spec::Job& job) {
   for (const std::string& word : job.program.command) {
     const std::filesystem::path path(word);
     std::error_code ignored;
@@ -37,9 +37,9 @@ std::string fileBesideJob(const Job& job) {
   return "";
 }
 
-bool isOnVolume(const Job& job, const std::string& path) {
-  const std::vector<Volume> volumes = allVolumes(job);
-  return std::any_of(volumes.begin(), volumes.end(), [&](const Volume& volume) {
+bool isOnVolume(const spec::Job& job, const std::string& path) {
+  const std::vector<spec::Volume> volumes = spec::allVolumes(job);
+  return std::any_of(volumes.begin(), volumes.end(), [&](const spec::Volume& volume) {
     const std::filesystem::path within =
         std::filesystem::path(path).lexically_relative(volume.path);
     return !within.empty() && *within.begin() != "..";
@@ -47,7 +47,7 @@ bool isOnVolume(const Job& job, const std::string& path) {
 }
 
 // What works, but perhaps not as it was meant.
-std::vector<std::string> notesOn(const Job& job) {
+std::vector<std::string> notesOn(const spec::Job& job) {
   std::vector<std::string> notes;
   const std::string file = fileBesideJob(job);
   if (!file.empty()) {
@@ -55,7 +55,7 @@ std::vector<std::string> notesOn(const Job& job) {
         "{} is not sent along; the image must have it where it starts its programs", file));
   }
   // Where a program writes is its own affair.
-  if (job.strategy != Strategy::kNative) return notes;
+  if (job.strategy != spec::Strategy::kNative) return notes;
   if (!job.output.empty() && !isOnVolume(job, job.output)) {
     notes.push_back(fmt::format("output: {} is on no volume, so the model is gone when its pod is",
                                 job.output));
@@ -70,7 +70,7 @@ std::vector<std::string> notesOn(const Job& job) {
 }
 
 Result<std::vector<nlohmann::json>> nfsObjects(const RenderArguments& arguments) {
-  NfsOptions nfs = arguments.nfs;
+  kubernetes::NfsOptions nfs = arguments.nfs;
   nfs.name_space = arguments.name_space;
   if (nfs.name_space.empty()) {
     return Error(Code::kInvalid,
@@ -82,7 +82,7 @@ Result<std::vector<nlohmann::json>> nfsObjects(const RenderArguments& arguments)
                                              arguments.nfs_size));
   }
   nfs.size = *size;
-  return renderNfs(nfs);
+  return kubernetes::renderNfs(nfs);
 }
 
 void renderCommand(Context& context, const RenderArguments& arguments) {
@@ -97,17 +97,19 @@ void renderCommand(Context& context, const RenderArguments& arguments) {
     return context.mistake("nothing to render: give a job file (dure render JOB.yaml)");
   }
   if (has_job) {
-    const Loaded loaded = arguments.job.load(context);
+    const spec::Loaded loaded = arguments.job.load(context);
     if (!reportProblems(context, loaded)) return;
-    const auto rendered = renderJob(loaded.job, imagesFromEnvironment().trainer);
+    const auto rendered =
+        kubernetes::renderJob(loaded.job, kubernetes::imagesFromEnvironment().trainer);
     if (!rendered) return context.fail(rendered.error());
     objects.insert(objects.end(), rendered->begin(), rendered->end());
     if (loaded.job.render.deploy) {
       for (const std::string& note : notesOn(loaded.job)) context.err << "note: " << note << "\n";
     }
   }
-  if (!arguments.name_space.empty()) putInto(arguments.name_space, objects);
-  context.out << (arguments.format == "json" ? printAsJson(objects) : printAsYaml(objects));
+  if (!arguments.name_space.empty()) kubernetes::putInto(arguments.name_space, objects);
+  context.out << (arguments.format == "json" ? kubernetes::printAsJson(objects)
+                                             : kubernetes::printAsYaml(objects));
 }
 
 }  // namespace

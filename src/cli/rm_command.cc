@@ -25,7 +25,7 @@ Error stillRunning(const std::string& run) {
 }
 
 // The run's name, when it is gone.
-Result<std::string> removeHere(RunStore& store, const std::string& name, bool force) {
+Result<std::string> removeHere(runs::RunStore& store, const std::string& name, bool force) {
   const auto id = store.find(name);
   if (!id) return id.error();
   if (store.coordinator(*id) && !force) return stillRunning(id->text());
@@ -36,8 +36,8 @@ Result<std::string> removeHere(RunStore& store, const std::string& name, bool fo
   return id->text();
 }
 
-Result<std::string> removeThere(KubeClient& client, const std::string& name, bool force) {
-  const auto run = findRun(client, client.access().name_space, name);
+Result<std::string> removeThere(kube::KubeClient& client, const std::string& name, bool force) {
+  const auto run = kubernetes::findRun(client, client.access().name_space, name);
   if (!run) return run.error();
   const auto view = readKubeRun(client, *run);
   if (!view) return view.error();
@@ -57,10 +57,10 @@ Result<std::string> removeThere(KubeClient& client, const std::string& name, boo
 void rmCommand(Context& context, const RmArguments& arguments) {
   const auto remove = arguments.place.choose<std::string>(
       context,
-      [&](RunStore& store, const std::string& name) {
+      [&](runs::RunStore& store, const std::string& name) {
         return removeHere(store, name, arguments.force);
       },
-      [&](KubeClient& client, const std::string& name) {
+      [&](kube::KubeClient& client, const std::string& name) {
         return removeThere(client, name, arguments.force);
       });
   if (!remove) return;

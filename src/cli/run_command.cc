@@ -40,7 +40,7 @@ void runCommand(Context& context, const RunArguments& arguments) {
         "nothing to run: give a job file (dure run JOB.yaml) or a program (dure run -- python3 "
         "train.py)");
   }
-  const Loaded loaded = arguments.job.load(context);
+  const spec::Loaded loaded = arguments.job.load(context);
   if (!reportProblems(context, loaded)) return;
   const bool unnamed = arguments.job.adHoc() && arguments.job.name.empty();
   if (arguments.place.onKubernetes()) {

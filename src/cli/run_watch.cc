@@ -15,14 +15,16 @@ std::string nameOf(const json& object) {
 
 }  // namespace
 
-RunWatch::RunWatch(KubeClient& client, KubeRun run) : client_(client), run_(std::move(run)) {
-  jobs_.kind = kinds::kJobs;
-  jobs_.labels = selectorOf(run_, "manager");
-  records_.kind = kinds::kConfigMaps;
+RunWatch::RunWatch(kube::KubeClient& client, kubernetes::KubeRun run)
+    : client_(client), run_(std::move(run)) {
+  jobs_.kind = kube::kinds::kJobs;
+  jobs_.labels = kubernetes::selectorOf(run_, "manager");
+  records_.kind = kube::kinds::kConfigMaps;
   // The folder is large, and never changes.
-  records_.labels = fmt::format("{},{}!=folder", selectorOf(run_), labels::kPart);
-  pods_.kind = kinds::kPods;
-  pods_.labels = selectorOf(run_);
+  records_.labels =
+      fmt::format("{},{}!=folder", kubernetes::selectorOf(run_), kubernetes::labels::kPart);
+  pods_.kind = kube::kinds::kPods;
+  pods_.labels = kubernetes::selectorOf(run_);
   for (Part* part : {&jobs_, &records_, &pods_}) {
     part->thread = std::jthread([this, part](const std::stop_token& stop) { watch(*part, stop); });
   }
@@ -41,7 +43,7 @@ void RunWatch::change(const std::function<void()>& what) {
 }
 
 void RunWatch::watch(Part& part, const std::stop_token& stop) {
-  keepWatching(
+  kube::keepWatching(
       client_,
       {.address = {part.kind, run_.name_space, "", ""},
        .selector = {.labels = part.labels, .fields = ""},
@@ -57,10 +59,10 @@ void RunWatch::watch(Part& part, const std::stop_token& stop) {
              });
            },
        .changed =
-           [&](WatchEvent event, json&& object) {
+           [&](kube::WatchEvent event, json&& object) {
              change([&] {
                const std::string name = nameOf(object);
-               if (event == WatchEvent::kDeleted) {
+               if (event == kube::WatchEvent::kDeleted) {
                  part.objects.erase(name);
                } else {
                  part.objects[name] = std::move(object);
@@ -83,7 +85,7 @@ std::optional<KubeRunObjects> RunWatch::next(std::chrono::milliseconds patience)
   for (const auto& [name, object] : records_.objects) {
     const std::string part = object.value("metadata", json::object())
                                  .value("labels", json::object())
-                                 .value(labels::kPart, "");
+                                 .value(kubernetes::labels::kPart, "");
     if (name == run_.object()) now.record = object;
     if (name == run_.metrics()) now.metrics = object;
     if (part == "journal") now.journal.push_back(object);

@@ -21,7 +21,7 @@ namespace dure::cli {
 // while nothing happens. Each call is from one thread.
 class RunWatch {
  public:
-  RunWatch(KubeClient& client, KubeRun run);
+  RunWatch(kube::KubeClient& client, kubernetes::KubeRun run);
   ~RunWatch();
 
   // Waits for news, but no longer than this. The state as it is known then, if it has changed since
@@ -33,7 +33,7 @@ class RunWatch {
  private:
   // What there is of one kind, by name.
   struct Part {
-    KubeKind kind;
+    kube::KubeKind kind;
     std::string labels;
     std::map<std::string, nlohmann::json> objects;
     bool known = false;
@@ -44,8 +44,8 @@ class RunWatch {
   void watch(Part& part, const std::stop_token& stop);
   void change(const std::function<void()>& what);
 
-  KubeClient& client_;
-  const KubeRun run_;
+  kube::KubeClient& client_;
+  const kubernetes::KubeRun run_;
   std::mutex mutex_;  // of all below
   std::condition_variable news_;
   bool changed_ = false;

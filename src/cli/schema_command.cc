@@ -21,9 +21,9 @@ void addSchema(CLI::App& app, Context& context) {
   command->add_flag("--markdown", *markdown, "The documentation page instead");
   command->callback([&context, markdown] {
     if (*markdown) {
-      context.out << jobDocumentation();
+      context.out << spec::jobDocumentation();
     } else {
-      context.out << jobSchema().dump(2) << "\n";
+      context.out << spec::jobSchema().dump(2) << "\n";
     }
   });
 }

@@ -27,16 +27,16 @@ struct Stopped {
   std::string status;
 };
 
-Result<Stopped> stopHere(RunStore& store, const std::string& name, bool now) {
+Result<Stopped> stopHere(runs::RunStore& store, const std::string& name, bool now) {
   const auto id = store.find(name);
   if (!id) return id.error();
   const bool was_running = store.coordinator(*id).has_value();
   if (auto stopped = stopRun(store, *id, now); !stopped) return std::move(stopped).error();
-  return Stopped{id->text(), was_running, readRun(store, *id).status};
+  return Stopped{id->text(), was_running, runs::readRun(store, *id).status};
 }
 
-Result<Stopped> stopThere(KubeClient& client, const std::string& name, bool now) {
-  const auto run = findRun(client, client.access().name_space, name);
+Result<Stopped> stopThere(kube::KubeClient& client, const std::string& name, bool now) {
+  const auto run = kubernetes::findRun(client, client.access().name_space, name);
   if (!run) return run.error();
   const auto before = readKubeRun(client, *run);
   if (!before) return before.error();
@@ -52,10 +52,10 @@ Result<Stopped> stopThere(KubeClient& client, const std::string& name, bool now)
 void stopCommand(Context& context, const StopArguments& arguments) {
   const auto stop = arguments.place.choose<Stopped>(
       context,
-      [&](RunStore& store, const std::string& name) {
+      [&](runs::RunStore& store, const std::string& name) {
         return stopHere(store, name, arguments.now);
       },
-      [&](KubeClient& client, const std::string& name) {
+      [&](kube::KubeClient& client, const std::string& name) {
         return stopThere(client, name, arguments.now);
       });
   if (!stop) return;

@@ -19,12 +19,12 @@ constexpr auto kStopLeftovers = std::chrono::seconds(15);
 
 }  // namespace
 
-Status stopRun(RunStore& store, const RunId& id, bool at_once) {
+Status stopRun(runs::RunStore& store, const runs::RunId& id, bool at_once) {
   const auto pid = store.coordinator(id);
   if (!pid) {
     // Nobody else takes it up meanwhile. If somebody was quicker, nothing was left to end.
     const auto owned = store.take(id);
-    return owned ? endLeftovers(owned->paths, kStopLeftovers) : Status{};
+    return owned ? runs::endLeftovers(owned->paths, kStopLeftovers) : Status{};
   }
   const Fd process(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
   // It may have ended, and another may have its number: only while the lock is held is it this one.

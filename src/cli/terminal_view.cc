@@ -24,20 +24,20 @@ constexpr std::array<int, 6> kColours{36, 33, 32, 35, 34, 31};
 
 }  // namespace
 
-std::string phaseName(Gang::Phase phase) {
+std::string phaseName(gang::Gang::Phase phase) {
   switch (phase) {
-    case Gang::Phase::kPlacing:
+    case gang::Gang::Phase::kPlacing:
       return "pending";
-    case Gang::Phase::kNew:
-    case Gang::Phase::kStarting:
+    case gang::Gang::Phase::kNew:
+    case gang::Gang::Phase::kStarting:
       return "starting";
-    case Gang::Phase::kRunning:
+    case gang::Gang::Phase::kRunning:
       return "running";
-    case Gang::Phase::kStopping:
+    case gang::Gang::Phase::kStopping:
       return "stopping";
-    case Gang::Phase::kWaiting:
+    case gang::Gang::Phase::kWaiting:
       return "waiting";
-    case Gang::Phase::kFinished:
+    case gang::Gang::Phase::kFinished:
       return "finished";
   }
   return "";
@@ -76,7 +76,7 @@ constexpr int kBarEnds = 2;
 constexpr double kMostSecondsLeft = 1e9;
 
 double positiveIn(const nlohmann::json& report, const char* name) {
-  return numberIn(report, name).value_or(-1);
+  return protocol::numberIn(report, name).value_or(-1);
 }
 
 // Every character here is one column wide.
@@ -153,27 +153,27 @@ void TerminalView::say(const std::string& sentence) {
   drawStatus();
 }
 
-void TerminalView::entry(const Entry& entry) {
+void TerminalView::entry(const gang::Entry& entry) {
   switch (entry.kind) {
-    case EntryKind::kEnded:
+    case gang::EntryKind::kEnded:
       // Told together with what follows from it: another generation, or the end.
       why_ = entry.reason;
       return;
-    case EntryKind::kWaiting:
+    case gang::EntryKind::kWaiting:
       say(fmt::format("{}; generation {} follows in {}", why_, entry.generation + 1,
                       describeDuration(entry.delay)));
       why_.clear();
       return;
-    case EntryKind::kStarting:
+    case gang::EntryKind::kStarting:
       restarts_ = std::max(0, entry.generation - 1);
       if (!why_.empty()) say(fmt::format("{}; generation {} follows", why_, entry.generation));
       why_.clear();
       return;
-    case EntryKind::kPending:
-    case EntryKind::kResized:
-    case EntryKind::kSilent:
-    case EntryKind::kWarned:
-      return say(describeEntry(entry));
+    case gang::EntryKind::kPending:
+    case gang::EntryKind::kResized:
+    case gang::EntryKind::kSilent:
+    case gang::EntryKind::kWarned:
+      return say(gang::describeEntry(entry));
     default:
       return;
   }
@@ -202,8 +202,8 @@ Status TerminalView::output(int, int rank, std::string_view lines) {
 }
 
 Status TerminalView::metric(int, int, std::string_view line) {
-  auto report = parseReport(line);
-  const auto step = report ? wholeIn(*report, "step") : std::nullopt;
+  auto report = protocol::parseReport(line);
+  const auto step = report ? protocol::wholeIn(*report, "step") : std::nullopt;
   if (!step) return {};
   step_ = std::max(step_, *step);
   if (positiveIn(*report, "steps") >= 1) progress_ = *std::move(report);

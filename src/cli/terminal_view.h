@@ -10,12 +10,12 @@
 
 namespace dure::cli {
 
-std::string phaseName(Gang::Phase phase);
+std::string phaseName(gang::Gang::Phase phase);
 
 // Shows a run to the person who started it. On a terminal: one status line that is redrawn in
 // place, and above it what the ranks print, each line with its rank in colour. Elsewhere: plain
 // lines.
-class TerminalView : public Observer {
+class TerminalView : public coordinator::Observer {
  public:
   struct Options {
     bool status_line = false;  // standard error is a terminal
@@ -28,7 +28,7 @@ class TerminalView : public Observer {
   TerminalView(std::ostream& out, std::ostream& err, const Clock& clock, Options options);
   ~TerminalView() override;
 
-  void entry(const Entry& entry) override;
+  void entry(const gang::Entry& entry) override;
   Status output(int generation, int rank, std::string_view lines) override;
   Status metric(int generation, int rank, std::string_view line) override;
 

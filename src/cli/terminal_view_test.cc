@@ -34,26 +34,26 @@ class TerminalViews : public testing::Test {
     EXPECT_TRUE(view_->output(1, 0, lines));
     return out_.str();
   }
-  static std::string standing(const Gang& gang) {
-    const Gang::Strength strength = gang.strength();
+  static std::string standing(const gang::Gang& gang) {
+    const gang::Gang::Strength strength = gang.strength();
     return fmt::format("{} · {} of {} {} up", phaseName(gang.phase()), strength.up, strength.of,
                        strength.what);
   }
 
-  Gang gangOf(int workers) {
-    Job job;
+  gang::Gang gangOf(int workers) {
+    spec::Job job;
     job.name = "train";
     job.workers = {.min = workers, .max = workers};
     job.program.command = {"true"};
-    return Gang(job, {});
+    return gang::Gang(job, {});
   }
-  static Entry make(EntryKind kind, int generation) {
-    Entry entry{.kind = kind};
+  static gang::Entry make(gang::EntryKind kind, int generation) {
+    gang::Entry entry{.kind = kind};
     entry.generation = generation;
     return entry;
   }
-  static Entry ended(int generation, const std::string& reason) {
-    Entry entry = make(EntryKind::kEnded, generation);
+  static gang::Entry ended(int generation, const std::string& reason) {
+    gang::Entry entry = make(gang::EntryKind::kEnded, generation);
     entry.reason = reason;
     return entry;
   }
@@ -103,15 +103,15 @@ TEST_F(TerminalViews, WithoutATerminalThereIsNoStatusLine) {
 
 TEST_F(TerminalViews, TheStatusLineTellsPhaseTasksAndTime) {
   view({.status_line = true});
-  Gang gang = gangOf(2);
+  gang::Gang gang = gangOf(2);
   static_cast<void>(gang.begin(clock_.now()));
-  static_cast<void>(gang.handle(GangPlaced{Layout{2}}, clock_.now()));
+  static_cast<void>(gang.handle(gang::GangPlaced{gang::Layout{2}}, clock_.now()));
   view_->tick(standing(gang));
   EXPECT_EQ(said(), std::string(kClear) + "starting · 0 of 2 ranks up · 0 s");
   clock_.advance(Duration(400));
   view_->tick(standing(gang));
   EXPECT_EQ(said(), "") << "what has not changed is not drawn again";
-  static_cast<void>(gang.handle(TaskJoined{.task = "worker-0"}, clock_.now()));
+  static_cast<void>(gang.handle(gang::TaskJoined{.task = "worker-0"}, clock_.now()));
   clock_.advance(Duration(41'000));
   view_->tick(standing(gang));
   EXPECT_EQ(said(), std::string(kClear) + "starting · 1 of 2 ranks up · 41 s");
@@ -124,10 +124,10 @@ TEST_F(TerminalViews, TheStatusLineTellsTheHighestStepAndTheRestarts) {
   }
   view_->tick(standing(gangOf(1)));
   EXPECT_THAT(said(), testing::EndsWith(" · step 7"));
-  view_->entry(make(EntryKind::kStarting, 2));
+  view_->entry(make(gang::EntryKind::kStarting, 2));
   view_->tick(standing(gangOf(1)));
   EXPECT_THAT(said(), testing::EndsWith(" · 1 restart"));
-  view_->entry(make(EntryKind::kStarting, 3));
+  view_->entry(make(gang::EntryKind::kStarting, 3));
   view_->tick(standing(gangOf(1)));
   EXPECT_THAT(said(), testing::EndsWith(" · 2 restarts"));
 }
@@ -190,40 +190,40 @@ TEST_F(TerminalViews, TheStatusLineFitsTheTerminal) {
 
 TEST_F(TerminalViews, ARestartIsOneSentenceWithTheReason) {
   view();
-  view_->entry(make(EntryKind::kStarting, 1));
+  view_->entry(make(gang::EntryKind::kStarting, 1));
   EXPECT_EQ(said(), "") << "the first start goes without saying";
   view_->entry(ended(1, "rank 1 (worker-1) exited with 3"));
   EXPECT_EQ(said(), "") << "until it is known what follows";
-  view_->entry(make(EntryKind::kStarting, 2));
+  view_->entry(make(gang::EntryKind::kStarting, 2));
   EXPECT_EQ(said(), "dure: rank 1 (worker-1) exited with 3; generation 2 follows\n");
 }
 
 TEST_F(TerminalViews, ARestartAfterAWaitSaysHowLong) {
   view();
   view_->entry(ended(1, "rank 0 was killed by SIGKILL"));
-  Entry waiting = make(EntryKind::kWaiting, 1);
+  gang::Entry waiting = make(gang::EntryKind::kWaiting, 1);
   waiting.delay = Duration(200);
   view_->entry(waiting);
   EXPECT_EQ(said(), "dure: rank 0 was killed by SIGKILL; generation 2 follows in 0.2 s\n");
-  view_->entry(make(EntryKind::kStarting, 2));
+  view_->entry(make(gang::EntryKind::kStarting, 2));
   EXPECT_EQ(said(), "") << "it is told once";
 }
 
 TEST_F(TerminalViews, SilentRanksAndASmallerGangAreTold) {
   view();
-  Entry silent = make(EntryKind::kSilent, 1);
+  gang::Entry silent = make(gang::EntryKind::kSilent, 1);
   silent.task = "worker-1";
   silent.rank = 1;
   silent.reason = "nothing for 30 s";
   view_->entry(silent);
   EXPECT_THAT(said(), HasSubstr("rank 1 (worker-1) is silent: nothing for 30 s"));
-  Entry resized = make(EntryKind::kResized, 1);
+  gang::Entry resized = make(gang::EntryKind::kResized, 1);
   resized.workers = 3;
   resized.reason = "worker-3 did not come back";
   view_->entry(resized);
   EXPECT_THAT(said(), HasSubstr("goes on with 3 workers: worker-3 did not come back"));
-  view_->entry(make(EntryKind::kJoined, 1));
-  view_->entry(make(EntryKind::kRunning, 1));
+  view_->entry(make(gang::EntryKind::kJoined, 1));
+  view_->entry(make(gang::EntryKind::kRunning, 1));
   EXPECT_EQ(said(), "") << "what goes well goes without saying";
 }
 

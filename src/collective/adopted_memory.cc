@@ -20,7 +20,7 @@
 
 #include "collective/shared_memory.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 // Of the file. Only what is in use takes memory, and no place is used twice, so it is large.
@@ -338,4 +338,4 @@ Result<Fd> openAdoptedFile(int process, const AdoptedFile& file) {
   return opened;
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::collective {
 
 // What is less is not adopted: copying it costs less than the trouble.
 inline constexpr std::size_t kLeastAdopted = 48u << 10u;
@@ -72,4 +72,4 @@ void takeBack(std::span<const std::byte> data);
 // that file, or could be cut short.
 Result<Fd> openAdoptedFile(int process, const AdoptedFile& file);
 
-}  // namespace dure
+}  // namespace dure::collective

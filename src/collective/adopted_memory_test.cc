@@ -13,7 +13,7 @@
 
 #include "collective/test_members.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 constexpr std::size_t kCount = 100'003;  // numbers: some pages, and parts of pages at both ends
@@ -215,4 +215,4 @@ TEST(AdoptedMemory, WhereThereIsNoRoomNothingIsAdopted) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 struct Answer {
@@ -63,4 +63,4 @@ Result<Fd> receiveAnswer(int socket) {
   return memory;
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "collective/shared_memory.h"
 
-namespace dure {
+namespace dure::collective {
 
 inline constexpr std::uint32_t kGreeting = 0x65727564;  // "dure"
 
@@ -26,4 +26,4 @@ void sendAnswer(int socket, const std::string& refused, int memory);
 // Invalid, with the reason, if it was refused; Unavailable if nobody answers any more.
 Result<Fd> receiveAnswer(int socket);
 
-}  // namespace dure
+}  // namespace dure::collective

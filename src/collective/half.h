@@ -6,7 +6,7 @@
 // The 16-bit floating-point numbers, as bits. Written without branches, so that loops over them are
 // vectorised; and in plain integers, so that they are the same on every processor. Rounding is to
 // the nearest, ties to even; infinities and NaN stay what they are.
-namespace dure {
+namespace dure::collective {
 
 inline float fromBFloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -48,4 +48,4 @@ inline std::uint16_t toFloat16(float value) {
   return static_cast<std::uint16_t>(sign | result);
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 // The same number by arithmetic instead of bits.
@@ -83,4 +83,4 @@ TEST(Half, TooLargeBecomesInfinite) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

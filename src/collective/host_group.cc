@@ -20,7 +20,7 @@
 // + 2. The slot is written again in step s + 4, which begins when all have done step s + 3; or, if
 // step s + 3 is the last of an operation and nobody waits for it, when all have done step s + 2. So
 // four slots are enough, and the last step of an operation need not be told.
-namespace dure {
+namespace dure::collective {
 namespace {
 
 // Up to here everyone reads all: one waiting, where reducing in parts takes two. Two members have
@@ -139,7 +139,8 @@ Status HostGroup::reduceFlat(std::span<std::byte> data, const Call& call) {
                } else if (takes) {
                  for (int m = 0; m < size_; ++m)
                    sources[static_cast<std::size_t>(m)] = slot(m, step);
-                 dure::reduce(call.number, call.reduction, piece.data(), sources, piece.size());
+                 dure::collective::reduce(call.number, call.reduction, piece.data(), sources,
+                                          piece.size());
                }
              });
 }
@@ -160,8 +161,8 @@ Status HostGroup::reduceInParts(std::span<std::byte> data, const Call& call) {
                  }
                  std::byte* const outs[] = {slot(homeOf(member_), step) + part.offset,
                                             piece.data() + part.offset};
-                 dure::reduce(call.number, call.reduction, std::span(outs, takes ? 2 : 1), sources,
-                              part.bytes);
+                 dure::collective::reduce(call.number, call.reduction,
+                                          std::span(outs, takes ? 2 : 1), sources, part.bytes);
                  given_ += static_cast<std::int64_t>(part.bytes);
                  return;
                }
@@ -200,7 +201,7 @@ Status HostGroup::reduceScatter(std::span<const std::byte> all, std::span<std::b
                  }
                }
                if (stage == 1)
-                 dure::reduce(number, reduction, mine.data() + offset, sources, bytes);
+                 dure::collective::reduce(number, reduction, mine.data() + offset, sources, bytes);
              });
 }
 
@@ -253,4 +254,4 @@ Status HostGroup::barrier() {
   return run({.kind = Kind::kBarrier}, 1, 2, [](std::uint32_t, std::size_t, std::uint32_t) {});
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -16,7 +16,7 @@
 #include "collective/shared_memory.h"
 #include "collective/steps.h"
 
-namespace dure {
+namespace dure::collective {
 
 struct HostGroupOptions {
   std::string key;            // the same for all members, and for nobody else
@@ -154,4 +154,4 @@ class HostGroup {
   std::int64_t in_place_ = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -3,7 +3,7 @@
 
 #include "collective/test_members.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -147,4 +147,4 @@ TEST(HostGroupFailure, LongWaitsDoNotMakeTheMeetingLong) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

@@ -9,7 +9,7 @@
 // the operation, after it all have told that they are done: nobody writes to another's memory at
 // any other time. Adopted memory is whole pages, so up to a page at either end of a member's data
 // may lie outside: what does in any member goes through the slots.
-namespace dure {
+namespace dure::collective {
 namespace {
 
 // From here on it is worth asking whether the data can stay where it is: with less the edges cost
@@ -136,9 +136,10 @@ void HostGroup::takeEdges(std::span<std::byte> data, const Call& call, const Pla
     if (call.kind == Kind::kBroadcast && m != call.root) continue;
     sources_.push_back(slot(m, places.edges_step));
   }
-  dure::reduce(call.number, call.reduction, data.data(), sources_, head);
+  dure::collective::reduce(call.number, call.reduction, data.data(), sources_, head);
   for (const std::byte*& source : sources_) source += 2 * kEdge - tail;
-  dure::reduce(call.number, call.reduction, data.data() + data.size() - tail, sources_, tail);
+  dure::collective::reduce(call.number, call.reduction, data.data() + data.size() - tail, sources_,
+                           tail);
 }
 
 void HostGroup::tellPlace(const std::optional<AdoptedPlace>& place, bool fresh,
@@ -206,8 +207,8 @@ void HostGroup::reducePart(std::span<std::byte> data, const Call& call, const Pl
     sources_.push_back(at);
     if (call.givesTo(m)) outs_.push_back(at);
   }
-  dure::reduce(call.number, call.reduction, outs_, sources_, part.bytes);
+  dure::collective::reduce(call.number, call.reduction, outs_, sources_, part.bytes);
   given_ += static_cast<std::int64_t>(part.bytes * outs_.size());
 }
 
-}  // namespace dure
+}  // namespace dure::collective

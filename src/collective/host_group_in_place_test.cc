@@ -10,7 +10,7 @@
 #include "collective/reference.h"
 #include "collective/test_members.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -227,4 +227,4 @@ TEST(HostGroupInPlace, AKilledMemberFailsTheOthersAndTheirMemoryIsTheirsAgain) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

@@ -10,7 +10,7 @@
 #include "collective/host_group.h"
 #include "collective/part.h"
 
-namespace dure {
+namespace dure::collective {
 
 inline void copyBytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
@@ -46,4 +46,4 @@ inline void HostGroup::give(std::byte* to, const std::byte* from, std::size_t by
   given_ += static_cast<std::int64_t>(bytes);
 }
 
-}  // namespace dure
+}  // namespace dure::collective

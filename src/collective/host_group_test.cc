@@ -7,7 +7,7 @@
 #include "collective/reference.h"
 #include "collective/test_members.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -157,4 +157,4 @@ TEST(HostGroup, DifferentOperationsAreNoticed) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

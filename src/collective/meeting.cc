@@ -16,7 +16,7 @@
 #include "collective/greeting.h"
 #include "collective/shared_memory.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -243,4 +243,4 @@ Result<Meeting> meet(const Invitation& invitation) {
   return invitation.member == 0 ? receive(invitation, deadline) : come(invitation, deadline);
 }
 
-}  // namespace dure
+}  // namespace dure::collective

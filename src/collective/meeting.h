@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::collective {
 
 // Whom a process of this host wants to meet, and as what.
 struct Invitation {
@@ -41,4 +41,4 @@ Result<Meeting> meet(const Invitation& invitation);
 // The name: an address of an abstract socket, of which nothing is left in any file system.
 std::string meetingName(const std::string& key, uid_t user);
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -12,7 +12,7 @@
 #include "collective/greeting.h"
 #include "collective/test_members.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 constexpr uid_t kNobody = 65534;
@@ -194,4 +194,4 @@ TEST(Meeting, NothingIsLeftInTheFileSystem) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace dure {
+namespace dure::collective {
 
 // What the bytes of a reduction are.
 enum class Number : std::uint8_t {
@@ -39,4 +39,4 @@ constexpr std::size_t sizeOf(Number number) {
   return 1;
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace dure {
+namespace dure::collective {
 
 // Parts begin at whole lines.
 inline constexpr std::size_t kLine = 64;
@@ -22,4 +22,4 @@ inline Range partOf(std::size_t bytes, int part, int parts) {
   return {begin, std::min(each, bytes - begin)};
 }
 
-}  // namespace dure
+}  // namespace dure::collective

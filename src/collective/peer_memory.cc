@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace dure {
+namespace dure::collective {
 
 PeerMemory::PeerMemory(int members) : pid_(getpid()), members_(static_cast<std::size_t>(members)) {}
 
@@ -57,4 +57,4 @@ void PeerMemory::forgetUnused(Member& member) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -9,7 +9,7 @@
 
 #include "collective/adopted_memory.h"
 
-namespace dure {
+namespace dure::collective {
 
 // What the members of a host have adopted, this one too, as far as this process has mapped it.
 // Mappings stay for the next time, until their memory is given up by its member.
@@ -43,4 +43,4 @@ class PeerMemory {
   std::vector<Member> members_;
 };
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -7,7 +7,7 @@
 
 #include "collective/half.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 // Bytes that stay in the first cache while source after source is added to them. No more than what
@@ -230,4 +230,4 @@ void reduce(Number number, Reduction reduction, std::span<std::byte* const> outs
   }
 }
 
-}  // namespace dure
+}  // namespace dure::collective

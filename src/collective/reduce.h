@@ -5,7 +5,7 @@
 
 #include "collective/number.h"
 
-namespace dure {
+namespace dure::collective {
 
 // Writes ((source 0 + source 1) + source 2) + … to every one of `outs`, `bytes` of each, in that
 // order whatever the processor: the same inputs give the same bits. 16-bit floats are added as
@@ -19,4 +19,4 @@ inline void reduce(Number number, Reduction reduction, std::byte* out,
   reduce(number, reduction, std::span<std::byte* const>(&out, 1), sources, bytes);
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -6,7 +6,7 @@
 
 #include "collective/reference.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -70,4 +70,4 @@ TEST(Reduce, IntegersWrapAround) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::collective

@@ -11,7 +11,7 @@
 #include "collective/number.h"
 
 // For tests: reductions one number at a time, as the contract says them.
-namespace dure::reference {
+namespace dure::collective::reference {
 
 inline constexpr Number kNumbers[] = {Number::kFloat32,  Number::kFloat64, Number::kFloat16,
                                       Number::kBFloat16, Number::kInt8,    Number::kUInt8,
@@ -143,4 +143,4 @@ inline std::vector<std::byte> someNumbers(Number number, std::size_t count, unsi
   return bytes;
 }
 
-}  // namespace dure::reference
+}  // namespace dure::collective::reference

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -71,4 +71,4 @@ SharedMemory::SharedMemory(std::byte* begin, int members, std::size_t slot_bytes
 
 SharedMemory::~SharedMemory() { munmap(begin_, sizeOfMemory(members_, slot_bytes_)); }
 
-}  // namespace dure
+}  // namespace dure::collective

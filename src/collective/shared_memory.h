@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::collective {
 
 // What the members of a host share: a header, a line of counters for each, and slots for their
 // data. Both ends of the memory are compiled from this file; kLayout changes with it.
@@ -97,4 +97,4 @@ class SharedMemory {
   std::byte* slots_;
 };
 
-}  // namespace dure
+}  // namespace dure::collective

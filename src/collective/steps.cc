@@ -15,7 +15,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::collective {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -214,4 +214,4 @@ Error Steps::fail(const Error& error) {
   return error;
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "collective/shared_memory.h"
 
-namespace dure {
+namespace dure::collective {
 
 // How the members of a host keep in step: each counts what it has done, and waits for the others'
 // counts. Used by one thread of each member.
@@ -63,4 +63,4 @@ class Steps {
   std::vector<Watched> watched_;
 };
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -15,7 +15,7 @@
 #include "collective/host_group.h"
 
 // For tests: members of a host as threads of the test, or as processes.
-namespace dure {
+namespace dure::collective {
 
 inline std::string freshKey() {
   static std::atomic<int> count{0};
@@ -90,4 +90,4 @@ inline void runAsProcesses(int members, const std::function<int(HostGroup& group
   for (const pid_t pid : processes) EXPECT_EQ(describeExit(waitForProcess(pid)), "exited with 0");
 }
 
-}  // namespace dure
+}  // namespace dure::collective

@@ -3,7 +3,7 @@
 
 #include "coordinator/coordinator_agent.h"
 
-namespace dure {
+namespace dure::coordinator {
 namespace {
 
 using tcp = asio::ip::tcp;
@@ -56,9 +56,9 @@ bool Coordinator::hasRoom() {
 
 void Coordinator::listenTo(tcp::socket socket) {
   auto agent = std::make_shared<Agent>();
-  agent->connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
+  agent->connection = std::make_shared<net::Connection>(net::Connection::Socket(std::move(socket)));
   if (options_.site.lease.count() > 0)
-    agent->connection->encrypt(options_.secret, TlsSide::kServer);
+    agent->connection->encrypt(options_.secret, net::TlsSide::kServer);
   agent->connection->setLimit(kGreetingLimit);
   agent->since = steady_clock::now();
   agent->patience = std::make_unique<asio::steady_timer>(loop_, kGreetingPatience);
@@ -70,7 +70,7 @@ void Coordinator::listenTo(tcp::socket socket) {
   strangers_.push_back(agent);
   agent->connection->start({
       .frame =
-          [this, agent](const Frame& frame) {
+          [this, agent](const net::Frame& frame) {
             agent->task.empty() ? greet(agent, frame) : receive(*agent, frame);
           },
       .closed = [this, agent](const std::string& why) { disconnected(*agent, why); },
@@ -80,8 +80,8 @@ void Coordinator::listenTo(tcp::socket socket) {
 
 void Coordinator::refuse(Agent& agent, const std::string& why) {
   // The patience goes on: it closes the connection if the other side does not.
-  agent.send(MessageType::kRefused, Refused{why});
+  agent.send(protocol::MessageType::kRefused, protocol::Refused{why});
   agent.connection->finish();
 }
 
-}  // namespace dure
+}  // namespace dure::coordinator

@@ -7,11 +7,11 @@
 #include "coordinator/coordinator.h"
 #include "protocol/protocol.h"
 
-namespace dure {
+namespace dure::coordinator {
 
 // A connection, and after Hello the task at its other end.
 struct Coordinator::Agent {
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<net::Connection> connection;
   std::unique_ptr<asio::steady_timer> patience;
   std::chrono::steady_clock::time_point since;  // when it was accepted
   std::string task;                             // empty until greeted
@@ -24,9 +24,9 @@ struct Coordinator::Agent {
   bool gone = false;  // says the backend; what it sent is still being read
 
   template <typename Message>
-  void send(MessageType type, const Message& message) {
-    connection->send(raw(type), encode(message));
+  void send(protocol::MessageType type, const Message& message) {
+    connection->send(protocol::raw(type), protocol::encode(message));
   }
 };
 
-}  // namespace dure
+}  // namespace dure::coordinator

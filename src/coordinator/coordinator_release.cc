@@ -6,43 +6,43 @@
 #include "coordinator/coordinator_agent.h"
 #include "gang/environment.h"
 
-namespace dure {
+namespace dure::coordinator {
 namespace {
 
 // DNS learns of pods in a second or so, and may deny them for some more if it was asked too early.
 constexpr Duration kNamesPatience{30'000};
 
 // What stands before the lines of a process where several print to one place.
-std::string labelOf(const Task& task, int process) {
+std::string labelOf(const gang::Task& task, int process) {
   return task.processes > 1 ? fmt::format("[{}] ", task.first_rank + process) : "";
 }
 
 }  // namespace
 
 void Coordinator::performRelease() {
-  const Roster& roster = gang_.roster();
-  store_.reset(initialStore(options_.job, roster));
+  const gang::Roster& roster = gang_.roster();
+  store_.reset(gang::initialStore(options_.job, roster));
   store_.setWorld(roster.world);
   execs_.clear();
   waiting_.clear();
   loading_.clear();
   const bool paced = options_.site.cores > 0 && roster.world > options_.site.cores;
-  for (const Task& task : roster.tasks) {
-    auto files = filesOf(options_.job, roster, task);
+  for (const gang::Task& task : roster.tasks) {
+    auto files = gang::filesOf(options_.job, roster, task);
     // No variable: the environment of a rank is known before there is a run.
     if (!options_.site.run_id.empty()) files["run_id"] = options_.site.run_id;
-    Start start{
-        .workdir = options_.site.workdir,
-        .files = std::move(files),
-        .env = environmentOf(options_.job, roster, options_.site, task, 0, gang_.generation()),
-        .processes = {},
-        .tell_loaded = paced};
+    protocol::Start start{.workdir = options_.site.workdir,
+                          .files = std::move(files),
+                          .env = gang::environmentOf(options_.job, roster, options_.site, task, 0,
+                                                     gang_.generation()),
+                          .processes = {},
+                          .tell_loaded = paced};
     for (int process = 0; process < task.processes; ++process) {
       const bool first = task.first_rank + process == 0;
-      start.processes.push_back({.argv = commandOf(options_.job, options_.site),
-                                 .env = environmentOf(options_.job, roster, options_.site, task,
-                                                      process, gang_.generation()),
-                                 .delay_ms = first ? 0 : headStart(options_.job).count(),
+      start.processes.push_back({.argv = gang::commandOf(options_.job, options_.site),
+                                 .env = gang::environmentOf(options_.job, roster, options_.site,
+                                                            task, process, gang_.generation()),
+                                 .delay_ms = first ? 0 : gang::headStart(options_.job).count(),
                                  .label = labelOf(task, process)});
     }
     waiting_.emplace_back(task.name(), std::move(start));
@@ -56,14 +56,14 @@ void Coordinator::performRelease() {
 
 // Nobody begins before everybody knows all names: those of tasks that have ended are forgotten.
 void Coordinator::askForNames() {
-  Names names{.names = {}, .patience_ms = kNamesPatience.count()};
+  protocol::Names names{.names = {}, .patience_ms = kNamesPatience.count()};
   if (options_.site.store_port != 0) names.names.push_back(options_.site.address);
-  for (const Task& task : gang_.roster().tasks) {
+  for (const gang::Task& task : gang_.roster().tasks) {
     names.names.push_back(options_.site.tasks.at(task.name()).address);
   }
   for (const auto& [task, agent] : agents_) {
     unnamed_.insert(task);
-    agent->send(MessageType::kNames, names);
+    agent->send(protocol::MessageType::kNames, names);
   }
 }
 
@@ -86,7 +86,7 @@ void Coordinator::releaseSome() {
     const auto agent = agents_.find(task);
     if (agent == agents_.end()) continue;
     if (paced && ranks > 0) loading_[task] = ranks;
-    agent->second->send(MessageType::kStart, start);
+    agent->second->send(protocol::MessageType::kStart, start);
   }
 }
 
@@ -94,9 +94,9 @@ void Coordinator::loaded(const std::string& task) {
   if (loading_.erase(task) == 0) return;
   // By now the first rank has had its head start.
   for (auto& [name, start] : waiting_) {
-    for (Start::Process& process : start.processes) process.delay_ms = 0;
+    for (protocol::Start::Process& process : start.processes) process.delay_ms = 0;
   }
   releaseSome();
 }
 
-}  // namespace dure
+}  // namespace dure::coordinator

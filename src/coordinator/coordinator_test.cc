@@ -8,7 +8,7 @@
 
 #include "protocol/protocol.h"
 
-namespace dure {
+namespace dure::coordinator {
 namespace {
 
 using testing::Contains;
@@ -16,31 +16,31 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-class FakeBackend : public Backend {
+class FakeBackend : public gang::Backend {
  public:
-  Result<Site> survey(const Job&) override { return Site{}; }
-  Status start(const TaskSpec& task) override {
+  Result<gang::Site> survey(const spec::Job&) override { return gang::Site{}; }
+  Status start(const gang::TaskSpec& task) override {
     if (refusal.count(task.task) > 0) return Error(Code::kUnavailable, "no room");
     started.push_back(task);
     return {};
   }
   void kill(const std::string& task) override { killed.push_back(task); }
   void listen(Handlers given) override { handlers = std::move(given); }
-  void place(int, int workers) override { handlers.placed(Layout{workers}); }
+  void place(int, int workers) override { handlers.placed(gang::Layout{workers}); }
   void gone(const std::string& task) const { handlers.gone(task); }
 
   std::set<std::string> refusal;
-  std::vector<TaskSpec> started;
+  std::vector<gang::TaskSpec> started;
   std::vector<std::string> killed;
   Handlers handlers;
 };
 
-class FakeJournal : public Journal {
+class FakeJournal : public gang::Journal {
  public:
-  void append(const std::vector<Entry>& entries,
+  void append(const std::vector<gang::Entry>& entries,
               std::function<void(const Status&)> written) override {
     if (full) return written(Error(Code::kIo, "write the journal: No space left on device"));
-    for (const Entry& entry : entries) kinds.push_back(entryKindName(entry.kind));
+    for (const gang::Entry& entry : entries) kinds.push_back(gang::entryKindName(entry.kind));
     if (!slow) return written({});
     waiting = std::move(written);
   }
@@ -52,7 +52,7 @@ class FakeJournal : public Journal {
 
 class FakeObserver : public Observer {
  public:
-  void entry(const Entry&) override {}
+  void entry(const gang::Entry&) override {}
   Status output(int generation, int rank, std::string_view lines) override {
     if (full) return Error(Code::kIo, "write the log: No space left on device");
     printed.push_back(std::to_string(generation) + "/" + std::to_string(rank) + " " +
@@ -74,15 +74,15 @@ class TestAgent {
   TestAgent(asio::io_context& loop, int port, const std::string& key = "") {
     asio::ip::tcp::socket socket(loop);
     socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<unsigned short>(port)});
-    connection = std::make_shared<Connection>(Connection::Socket(std::move(socket)));
-    if (!key.empty()) connection->encrypt(key, TlsSide::kClient);
+    connection = std::make_shared<net::Connection>(net::Connection::Socket(std::move(socket)));
+    if (!key.empty()) connection->encrypt(key, net::TlsSide::kClient);
     connection->start({.frame =
-                           [this](const Frame& frame) {
-                             if (frame.type == raw(MessageType::kFolder)) {
+                           [this](const net::Frame& frame) {
+                             if (frame.type == protocol::raw(protocol::MessageType::kFolder)) {
                                folder += frame.payload;
                                return;
                              }
-                             types.push_back(static_cast<MessageType>(frame.type));
+                             types.push_back(static_cast<protocol::MessageType>(frame.type));
                              last = std::string(frame.payload);
                            },
                        .closed = [this](const std::string&) { closed = true; },
@@ -90,19 +90,20 @@ class TestAgent {
   }
   ~TestAgent() { connection->close(); }
   template <typename Message>
-  void send(MessageType type, const Message& message) {
-    connection->send(raw(type), encode(message));
+  void send(protocol::MessageType type, const Message& message) {
+    connection->send(protocol::raw(type), protocol::encode(message));
   }
   void hello(const std::string& task, int generation = 1, const std::string& secret = "secret") {
-    send(MessageType::kHello,
-         Hello{.secret = secret, .run = "job.1", .generation = generation, .task = task});
+    send(protocol::MessageType::kHello,
+         protocol::Hello{.secret = secret, .run = "job.1", .generation = generation, .task = task});
   }
   void print(std::int64_t process, const std::string& text) {
-    connection->send(raw(MessageType::kOutput), encodeChunk(process, text));
+    connection->send(protocol::raw(protocol::MessageType::kOutput),
+                     protocol::encodeChunk(process, text));
   }
 
-  std::shared_ptr<Connection> connection;
-  std::vector<MessageType> types;
+  std::shared_ptr<net::Connection> connection;
+  std::vector<protocol::MessageType> types;
   std::string last;
   std::string folder;
   bool closed = false;
@@ -111,17 +112,17 @@ class TestAgent {
 class CoordinatorTest : public testing::Test {
  protected:
   void start(int workers, int cores = 0) {
-    Job job;
+    spec::Job job;
     job.name = "job";
     job.program.command = {"prog"};
     job.workers = {workers, workers};
-    Site site;
+    gang::Site site;
     site.address = "127.0.0.1";
     site.listen = site.address;
     site.lease = lease;
     site.cores = cores;
     site.names = names;
-    for (const Task& task : makeRoster(job, workers).tasks) {
+    for (const gang::Task& task : gang::makeRoster(job, workers).tasks) {
       site.tasks[task.name()] = {names ? task.name() + ".job-1" : "127.0.0.1", 1};
     }
     coordinator = std::make_unique<Coordinator>(loop, clock, backend, journal,
@@ -133,7 +134,7 @@ class CoordinatorTest : public testing::Test {
                                                                      .before = {},
                                                                      .folder = folder,
                                                                      .folder_hash = ""});
-    ASSERT_TRUE(coordinator->start([this](Outcome o, const std::string& why) {
+    ASSERT_TRUE(coordinator->start([this](gang::Outcome o, const std::string& why) {
       outcome = o;
       reason = why;
     }));
@@ -153,7 +154,7 @@ class CoordinatorTest : public testing::Test {
     }
     ASSERT_TRUE(done());
   }
-  bool got(const TestAgent& agent, MessageType type) {
+  bool got(const TestAgent& agent, protocol::MessageType type) {
     return std::find(agent.types.begin(), agent.types.end(), type) != agent.types.end();
   }
 
@@ -163,7 +164,7 @@ class CoordinatorTest : public testing::Test {
   FakeJournal journal;
   FakeObserver observer;
   std::unique_ptr<Coordinator> coordinator;
-  std::optional<Outcome> outcome;
+  std::optional<gang::Outcome> outcome;
   std::string reason;
   Duration lease{0};
   bool names = false;
@@ -186,12 +187,14 @@ TEST_F(CoordinatorTest, WhatWaitsForTheJournalIsWrittenTogether) {
   first.hello("worker-0");
   until([&] { return journal.waiting != nullptr; });
   second.hello("worker-1");
-  until([&] { return coordinator->gang().phase() == Gang::Phase::kRunning; });
-  EXPECT_FALSE(got(first, MessageType::kStart)) << "that it runs is not written yet";
+  until([&] { return coordinator->gang().phase() == gang::Gang::Phase::kRunning; });
+  EXPECT_FALSE(got(first, protocol::MessageType::kStart)) << "that it runs is not written yet";
   journal.slow = false;
   std::exchange(journal.waiting, nullptr)({});
   EXPECT_THAT(journal.kinds, ElementsAre("starting", "joined", "joined", "running"));
-  until([&] { return got(first, MessageType::kStart) && got(second, MessageType::kStart); });
+  until([&] {
+    return got(first, protocol::MessageType::kStart) && got(second, protocol::MessageType::kStart);
+  });
 }
 
 TEST_F(CoordinatorTest, StrangersAreFewAndAnAgentGetsInAmongThem) {
@@ -207,7 +210,7 @@ TEST_F(CoordinatorTest, StrangersAreFewAndAnAgentGetsInAmongThem) {
   };
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStart); });
+  until([&] { return got(agent, protocol::MessageType::kStart); });
   EXPECT_FALSE(agent.closed);
   // All but some hundred, long before their time is over.
   until([&] { return sentAway() >= kStrangers - 130; });
@@ -217,10 +220,11 @@ TEST_F(CoordinatorTest, AReportThatCannotBeReadIsDroppedAndToldOnce) {
   start(1);
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStart); });
+  until([&] { return got(agent, protocol::MessageType::kStart); });
   const std::string deep = std::string(1000, '[') + std::string(1000, ']');
   for (const std::string& line : {deep, deep, std::string(R"({"step":1})")}) {
-    agent.connection->send(raw(MessageType::kMetric), encodeChunk(0, line + "\n"));
+    agent.connection->send(protocol::raw(protocol::MessageType::kMetric),
+                           protocol::encodeChunk(0, line + "\n"));
   }
   until([&] { return !observer.metrics.empty(); });
   EXPECT_THAT(observer.metrics, ElementsAre(R"(0 {"step":1})"));
@@ -234,9 +238,9 @@ TEST_F(CoordinatorTest, TheFolderComesBeforeTheAgentCounts) {
   agent.hello("worker-0");
   until([&] { return agent.folder.size() == folder.size(); });
   EXPECT_EQ(agent.folder, folder);
-  EXPECT_EQ(coordinator->gang().phase(), Gang::Phase::kStarting);
-  agent.connection->send(raw(MessageType::kReady), "");
-  until([&] { return got(agent, MessageType::kStart); });
+  EXPECT_EQ(coordinator->gang().phase(), gang::Gang::Phase::kStarting);
+  agent.connection->send(protocol::raw(protocol::MessageType::kReady), "");
+  until([&] { return got(agent, protocol::MessageType::kStart); });
 }
 
 TEST_F(CoordinatorTest, WithALeaseBeatsAreAnsweredAndEverythingIsEncrypted) {
@@ -251,9 +255,9 @@ TEST_F(CoordinatorTest, WithALeaseBeatsAreAnsweredAndEverythingIsEncrypted) {
   EXPECT_TRUE(stranger.types.empty());
   TestAgent agent(loop, coordinator->port(), "secret");
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStart); });
-  agent.send(MessageType::kBeat, Beat{});
-  until([&] { return got(agent, MessageType::kAlive); });
+  until([&] { return got(agent, protocol::MessageType::kStart); });
+  agent.send(protocol::MessageType::kBeat, protocol::Beat{});
+  until([&] { return got(agent, protocol::MessageType::kAlive); });
 }
 
 TEST_F(CoordinatorTest, RunsAGangToItsEnd) {
@@ -261,27 +265,30 @@ TEST_F(CoordinatorTest, RunsAGangToItsEnd) {
   TestAgent a(loop, coordinator->port());
   TestAgent b(loop, coordinator->port());
   a.hello("worker-0");
-  until([&] { return got(a, MessageType::kWelcome); });
-  EXPECT_FALSE(got(a, MessageType::kStart)) << "before the gang is complete";
+  until([&] { return got(a, protocol::MessageType::kWelcome); });
+  EXPECT_FALSE(got(a, protocol::MessageType::kStart)) << "before the gang is complete";
   b.hello("worker-1");
-  until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
-  const auto begin = decode<Start>(b.last);
+  until([&] {
+    return got(a, protocol::MessageType::kStart) && got(b, protocol::MessageType::kStart);
+  });
+  const auto begin = protocol::decode<protocol::Start>(b.last);
   ASSERT_TRUE(begin);
   EXPECT_EQ(begin->processes.at(0).env.at("DURE_RANK"), "1");
   a.print(0, "hello\n");
-  a.send(MessageType::kExited, Exited{.process = 0});
-  b.send(MessageType::kExited, Exited{.process = 0});
-  until([&] { return got(a, MessageType::kStop) && got(b, MessageType::kStop); });
+  a.send(protocol::MessageType::kExited, protocol::Exited{.process = 0});
+  b.send(protocol::MessageType::kExited, protocol::Exited{.process = 0});
+  until(
+      [&] { return got(a, protocol::MessageType::kStop) && got(b, protocol::MessageType::kStop); });
   // The last words come after the backend has seen the task go.
   backend.gone("worker-0");
   backend.gone("worker-1");
   a.print(0, "last words\n");
   for (TestAgent* agent : {&a, &b}) {
-    agent->connection->send(raw(MessageType::kFinished), "");
+    agent->connection->send(protocol::raw(protocol::MessageType::kFinished), "");
     agent->connection->finish();
   }
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, Outcome::kSucceeded);
+  EXPECT_EQ(outcome, gang::Outcome::kSucceeded);
   EXPECT_THAT(observer.printed, ElementsAre("1/0 hello\n", "1/0 last words\n"));
   EXPECT_THAT(journal.kinds, ElementsAre("starting", "joined", "joined", "running", "exited",
                                          "exited", "stopping", "ended", "finished"));
@@ -303,7 +310,7 @@ TEST_F(CoordinatorTest, StrangersAreRefused) {
     TestAgent agent(loop, coordinator->port());
     agent.hello(c.task, c.generation, c.secret);
     until([&] { return agent.closed; });
-    EXPECT_THAT(agent.types, ElementsAre(MessageType::kRefused));
+    EXPECT_THAT(agent.types, ElementsAre(protocol::MessageType::kRefused));
     EXPECT_THAT(agent.last, HasSubstr(c.why));
   }
   TestAgent garbage(loop, coordinator->port());
@@ -316,7 +323,7 @@ TEST_F(CoordinatorTest, OutputForAProcessThatIsNotItsOwnEndsTheAgent) {
   start(1);
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStart); });
+  until([&] { return got(agent, protocol::MessageType::kStart); });
   agent.print(1, "I am rank 1\n");
   until([&] { return agent.closed; });
   EXPECT_THAT(observer.printed, testing::IsEmpty());
@@ -328,12 +335,12 @@ TEST_F(CoordinatorTest, WhatTheJournalDidNotTakeIsNotDone) {
   journal.full = true;
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStop); });
-  EXPECT_FALSE(got(agent, MessageType::kStart));
+  until([&] { return got(agent, protocol::MessageType::kStop); });
+  EXPECT_FALSE(got(agent, protocol::MessageType::kStart));
   backend.gone("worker-0");
   agent.connection->finish();
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
   EXPECT_THAT(reason, HasSubstr("No space left on device"));
 }
 
@@ -341,22 +348,23 @@ TEST_F(CoordinatorTest, ALogThatCannotBeWrittenEndsTheRun) {
   start(1);
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStart); });
+  until([&] { return got(agent, protocol::MessageType::kStart); });
   observer.full = true;
   agent.print(0, "lost\n");
-  until([&] { return got(agent, MessageType::kStop); });
+  until([&] { return got(agent, protocol::MessageType::kStop); });
   backend.gone("worker-0");
   agent.connection->finish();
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
 }
 
 TEST_F(CoordinatorTest, MetricsAreHandedOnLineByLine) {
   start(1);
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kStart); });
-  agent.connection->send(raw(MessageType::kMetric), encodeChunk(0, "{\"step\":1}\n{\"step\":2}\n"));
+  until([&] { return got(agent, protocol::MessageType::kStart); });
+  agent.connection->send(protocol::raw(protocol::MessageType::kMetric),
+                         protocol::encodeChunk(0, "{\"step\":1}\n{\"step\":2}\n"));
   until([&] { return observer.metrics.size() == 2; });
   EXPECT_THAT(observer.metrics, ElementsAre("0 {\"step\":1}", "0 {\"step\":2}"));
 }
@@ -367,14 +375,21 @@ TEST_F(CoordinatorTest, ACommandGoesToTheTaskItNamesAndItsOutputComesBack) {
   TestAgent b(loop, coordinator->port());
   a.hello("worker-0");
   b.hello("worker-1");
-  until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
-  a.send(MessageType::kExec, Exec{.id = 42, .task = "worker-1", .argv = {"orted"}});
-  until([&] { return got(b, MessageType::kExec); });
-  b.connection->send(raw(MessageType::kExecOutput), encodeChunk(84, "hi\n"));
-  b.send(MessageType::kExecExited, ExecExited{.id = 42, .status = {3, 0}});
-  until([&] { return got(a, MessageType::kExecOutput) && got(a, MessageType::kExecExited); });
-  EXPECT_EQ(decode<ExecExited>(a.last)->status.code, 3);
-  a.send(MessageType::kExec, Exec{.id = 43, .task = "worker-9", .argv = {"orted"}});
+  until([&] {
+    return got(a, protocol::MessageType::kStart) && got(b, protocol::MessageType::kStart);
+  });
+  a.send(protocol::MessageType::kExec,
+         protocol::Exec{.id = 42, .task = "worker-1", .argv = {"orted"}});
+  until([&] { return got(b, protocol::MessageType::kExec); });
+  b.connection->send(protocol::raw(protocol::MessageType::kExecOutput),
+                     protocol::encodeChunk(84, "hi\n"));
+  b.send(protocol::MessageType::kExecExited, protocol::ExecExited{.id = 42, .status = {3, 0}});
+  until([&] {
+    return got(a, protocol::MessageType::kExecOutput) && got(a, protocol::MessageType::kExecExited);
+  });
+  EXPECT_EQ(protocol::decode<protocol::ExecExited>(a.last)->status.code, 3);
+  a.send(protocol::MessageType::kExec,
+         protocol::Exec{.id = 43, .task = "worker-9", .argv = {"orted"}});
   until([&] { return a.last.find("no task worker-9") != std::string::npos; });
 }
 
@@ -385,13 +400,13 @@ TEST_F(CoordinatorTest, MoreRanksThanCoresAreLetInAsOthersHaveLoaded) {
     agents.push_back(std::make_unique<TestAgent>(loop, coordinator->port()));
     agents.back()->hello("worker-" + std::to_string(i));
   }
-  until([&] { return got(*agents[0], MessageType::kStart); });
-  EXPECT_FALSE(got(*agents[1], MessageType::kStart));
-  agents[0]->connection->send(raw(MessageType::kLoaded), "");
-  until([&] { return got(*agents[1], MessageType::kStart); });
-  EXPECT_FALSE(got(*agents[2], MessageType::kStart));
-  agents[1]->send(MessageType::kExited, Exited{.process = 0});
-  until([&] { return got(*agents[2], MessageType::kStart); });
+  until([&] { return got(*agents[0], protocol::MessageType::kStart); });
+  EXPECT_FALSE(got(*agents[1], protocol::MessageType::kStart));
+  agents[0]->connection->send(protocol::raw(protocol::MessageType::kLoaded), "");
+  until([&] { return got(*agents[1], protocol::MessageType::kStart); });
+  EXPECT_FALSE(got(*agents[2], protocol::MessageType::kStart));
+  agents[1]->send(protocol::MessageType::kExited, protocol::Exited{.process = 0});
+  until([&] { return got(*agents[2], protocol::MessageType::kStart); });
 }
 
 TEST_F(CoordinatorTest, WhyAnAgentCannotStartItsProgramsEndsTheRunInThatSentence) {
@@ -399,15 +414,15 @@ TEST_F(CoordinatorTest, WhyAnAgentCannotStartItsProgramsEndsTheRunInThatSentence
   start(1);
   TestAgent agent(loop, coordinator->port());
   agent.hello("worker-0");
-  until([&] { return got(agent, MessageType::kWelcome); });
-  agent.send(MessageType::kUnable, Unable{"out: No space left on device"});
-  agent.connection->send(raw(MessageType::kFinished), "");
+  until([&] { return got(agent, protocol::MessageType::kWelcome); });
+  agent.send(protocol::MessageType::kUnable, protocol::Unable{"out: No space left on device"});
+  agent.connection->send(protocol::raw(protocol::MessageType::kFinished), "");
   agent.connection->finish();
   until([&] { return coordinator->gang().hasFinished("worker-0"); });
   EXPECT_FALSE(outcome) << "it is still there";
   backend.gone("worker-0");
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
   EXPECT_EQ(reason, "worker-0 cannot start: out: No space left on device");
 }
 
@@ -418,16 +433,20 @@ TEST_F(CoordinatorTest, NobodyStartsBeforeAllKnowTheNamesOfAll) {
   TestAgent b(loop, coordinator->port());
   a.hello("worker-0");
   b.hello("worker-1");
-  until([&] { return got(a, MessageType::kNames) && got(b, MessageType::kNames); });
-  const auto asked = decode<Names>(a.last);
+  until([&] {
+    return got(a, protocol::MessageType::kNames) && got(b, protocol::MessageType::kNames);
+  });
+  const auto asked = protocol::decode<protocol::Names>(a.last);
   ASSERT_TRUE(asked);
   EXPECT_THAT(asked->names, ElementsAre("worker-0.job-1", "worker-1.job-1"));
-  a.connection->send(raw(MessageType::kNamed), "");
+  a.connection->send(protocol::raw(protocol::MessageType::kNamed), "");
   a.print(0, "received");
   until([&] { return !observer.printed.empty(); });
-  EXPECT_FALSE(got(a, MessageType::kStart)) << "worker-1 does not know the names yet";
-  b.connection->send(raw(MessageType::kNamed), "");
-  until([&] { return got(a, MessageType::kStart) && got(b, MessageType::kStart); });
+  EXPECT_FALSE(got(a, protocol::MessageType::kStart)) << "worker-1 does not know the names yet";
+  b.connection->send(protocol::raw(protocol::MessageType::kNamed), "");
+  until([&] {
+    return got(a, protocol::MessageType::kStart) && got(b, protocol::MessageType::kStart);
+  });
 }
 
 TEST_F(CoordinatorTest, AGangThatIsStoppedWhileItIsLetInStartsNoMore) {
@@ -436,20 +455,20 @@ TEST_F(CoordinatorTest, AGangThatIsStoppedWhileItIsLetInStartsNoMore) {
   TestAgent b(loop, coordinator->port());
   a.hello("worker-0");
   b.hello("worker-1");
-  until([&] { return got(a, MessageType::kStart); });
+  until([&] { return got(a, protocol::MessageType::kStart); });
   coordinator->stop("interrupted", false);
-  a.connection->send(raw(MessageType::kLoaded), "");
-  until([&] { return got(b, MessageType::kStop); });
-  EXPECT_FALSE(got(b, MessageType::kStart));
+  a.connection->send(protocol::raw(protocol::MessageType::kLoaded), "");
+  until([&] { return got(b, protocol::MessageType::kStop); });
+  EXPECT_FALSE(got(b, protocol::MessageType::kStart));
 }
 
 TEST_F(CoordinatorTest, ATaskThatCannotBeStartedFailsThePlace) {
   backend.refusal = {"worker-0"};
   start(1);
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
   EXPECT_THAT(reason, HasSubstr("no room"));
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::coordinator

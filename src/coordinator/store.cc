@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace dure {
+namespace dure::coordinator {
 namespace {
 
 // More than any gang writes; a runaway client is refused instead of filling the memory.
@@ -45,4 +45,4 @@ RendezvousStore::Reply RendezvousStore::handle(const std::string& method, const 
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::coordinator

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-namespace dure {
+namespace dure::coordinator {
 
 // The key-value store at which Horovod's ranks find each other. A path is "/scope/key".
 class RendezvousStore {
@@ -31,4 +31,4 @@ class RendezvousStore {
   int world_ = 1;
 };
 
-}  // namespace dure
+}  // namespace dure::coordinator

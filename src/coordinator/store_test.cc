@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::coordinator {
 namespace {
 
 TEST(RendezvousStore, AKeyIsThereOnceSomebodyPutIt) {
@@ -42,4 +42,4 @@ TEST(RendezvousStore, StrangePathsAndMethodsAreRefused) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::coordinator

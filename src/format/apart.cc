@@ -17,7 +17,7 @@
 #include "base/files.h"
 #include "base/process.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr rlim_t kSeconds = 60;  // of computing; a damaged file can also lead in circles
@@ -87,4 +87,4 @@ Result<FileBytes> makeApart(const std::string& name, const std::function<Status(
   return Error(static_cast<Code>(code), std::string(made->text()));
 }
 
-}  // namespace dure
+}  // namespace dure::format

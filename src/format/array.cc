@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // Files hold little-endian numbers, and views of them are read as they lie.
@@ -160,4 +160,4 @@ void swapBytes(std::byte* data, std::size_t count, std::size_t width) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::format

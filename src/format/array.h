@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace dure {
+namespace dure::format {
 
 // Numbers as files hold them.
 enum class DType { kBool, kU8, kI8, kU16, kI16, kU32, kI32, kU64, kI64, kF16, kBF16, kF32, kF64 };
@@ -50,4 +50,4 @@ double numberAt(const Array& array, std::int64_t index);
 // Turns each of `count` numbers of `width` bytes around: from the other byte order to ours.
 void swapBytes(std::byte* data, std::size_t count, std::size_t width);
 
-}  // namespace dure
+}  // namespace dure::format

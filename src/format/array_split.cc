@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 class ArraySplit : public SourceSplit {
@@ -82,4 +82,4 @@ Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_n
   return std::unique_ptr<SourceSplit>(std::move(split));
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,11 +7,11 @@
 #include "format/array.h"
 #include "format/dataset_source.h"
 
-namespace dure {
+namespace dure::format {
 
 // A split of two arrays of equal length: {rows, …} samples, {rows} or {rows, 1} labels. Invalid if
 // they are of other shapes. The names are for messages.
 Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_name, Array samples,
                                                     const std::string& labels_name, Array labels);
 
-}  // namespace dure
+}  // namespace dure::format

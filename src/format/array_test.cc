@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 template <typename T>
@@ -79,4 +79,4 @@ TEST(Array, MadeArraysAreZeroAndTurnable) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

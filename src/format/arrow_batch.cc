@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::size_t kStruct = 16;  // FieldNode and Buffer are two numbers of 8 bytes
@@ -175,4 +175,4 @@ Result<ArrowBatch> readArrowBatch(const ArrowSchema& schema, const FlatTable& ta
   return batch;
 }
 
-}  // namespace dure
+}  // namespace dure::format

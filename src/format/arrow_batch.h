@@ -8,7 +8,7 @@
 #include "format/arrow_schema.h"
 #include "format/flatbuffer.h"
 
-namespace dure {
+namespace dure::format {
 
 // One column of one batch: views of the file. Their sizes fit `length`; what the offsets say is
 // checked when they are used.
@@ -42,4 +42,4 @@ struct ArrowBatch {
 Result<ArrowBatch> readArrowBatch(const ArrowSchema& schema, const FlatTable& table,
                                   std::span<const std::byte> body);
 
-}  // namespace dure
+}  // namespace dure::format

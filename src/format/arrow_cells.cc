@@ -7,7 +7,7 @@
 
 #include "format/png_image.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 Error bad(const std::string& what) { return Error(Code::kInvalid, what); }
@@ -145,4 +145,4 @@ Result<double> readLabel(const ArrowField& field, const ArrowColumn& column, std
                   column.data.data() + static_cast<std::size_t>(index) * sizeOf(field.dtype));
 }
 
-}  // namespace dure
+}  // namespace dure::format

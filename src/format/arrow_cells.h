@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "format/arrow_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // What a column's cells are as samples: numbers, lists of numbers (of lists …), or PNG images, as
 // bytes or as struct<bytes, path>. Invalid for other columns.
@@ -25,4 +25,4 @@ Status readCell(const ArrowField& field, const ArrowColumn& column, std::int64_t
 bool isLabelColumn(const ArrowField& field);
 Result<double> readLabel(const ArrowField& field, const ArrowColumn& column, std::int64_t index);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -10,7 +10,7 @@
 #include "format/arrow_split.h"
 #include "format/json_text.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using nlohmann::json;
@@ -176,4 +176,4 @@ Result<Source> openArrow(const DatasetOptions& options) {
                 .class_names = std::move(train->class_names)};
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // Arrow's Message.fbs.
@@ -160,4 +160,4 @@ Result<ArrowFile> readArrow(const FileBytes& file) {
   return arrow;
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 #include "format/arrow_schema.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 struct ArrowFile {
   FileBytes file;
@@ -19,4 +19,4 @@ struct ArrowFile {
 // values stay where they are. Compressed bodies and dictionaries are refused.
 Result<ArrowFile> readArrow(const FileBytes& file);
 
-}  // namespace dure
+}  // namespace dure::format

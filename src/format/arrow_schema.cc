@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // The numbers that Arrow's Schema.fbs gives its types.
@@ -199,4 +199,4 @@ Result<ArrowSchema> readArrowSchema(const FlatTable& table) {
   return schema;
 }
 
-}  // namespace dure
+}  // namespace dure::format

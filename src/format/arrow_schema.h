@@ -8,7 +8,7 @@
 #include "format/array.h"
 #include "format/flatbuffer.h"
 
-namespace dure {
+namespace dure::format {
 
 enum class ArrowKind {
   kNull,
@@ -46,4 +46,4 @@ struct ArrowSchema {
 // encoded columns and views.
 Result<ArrowSchema> readArrowSchema(const FlatTable& table);
 
-}  // namespace dure
+}  // namespace dure::format

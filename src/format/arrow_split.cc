@@ -8,7 +8,7 @@
 #include "format/arrow_cells.h"
 #include "format/inflate.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // What the images of a data set may unpack to, however small its files are.
@@ -187,4 +187,4 @@ Result<std::unique_ptr<SourceSplit>> makeArrowSplit(const std::string& name,
   return std::unique_ptr<SourceSplit>(std::move(split));
 }
 
-}  // namespace dure
+}  // namespace dure::format

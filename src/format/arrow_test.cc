@@ -7,7 +7,7 @@
 #include "format/batch_rows.h"
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -239,4 +239,4 @@ TEST_F(ArrowFiles, FlippedBitsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

@@ -10,7 +10,7 @@
 
 #include "format/numbers.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::int64_t kBlock = 4096;          // rows, when going through all of them
@@ -130,4 +130,4 @@ Result<WordRange> scanWords(const Split& split) {
   return range;
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "format/dataset.h"
 
-namespace dure {
+namespace dure::format {
 
 // What is done to numbers before a model gets them: number × factor + offset.
 struct Scaling {
@@ -49,4 +49,4 @@ struct WordRange {
 };
 Result<WordRange> scanWords(const Split& split);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -9,7 +9,7 @@
 #include "format/array_split.h"
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST(BatchRows, OfMoreNumbersThanCanBeCountedAreRefused) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

@@ -13,7 +13,7 @@
 #include "format/csv_table.h"
 #include "format/inflate.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::size_t kMaxClasses = 65536;
@@ -187,4 +187,4 @@ Result<Source> openCsv(const DatasetOptions& options) {
   return openCsvFiles(*train, &*test, options);
 }
 
-}  // namespace dure
+}  // namespace dure::format

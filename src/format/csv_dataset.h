@@ -6,7 +6,7 @@
 #include "format/dataset_source.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // .csv or .tsv, packed as .gz or not.
 bool isCsvName(const std::string& path);
@@ -19,4 +19,4 @@ Result<Source> openCsv(const DatasetOptions& options);
 Result<Source> openCsvFiles(const FileBytes& train, const FileBytes* test,
                             const DatasetOptions& options);
 
-}  // namespace dure
+}  // namespace dure::format

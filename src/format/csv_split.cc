@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::size_t kMaxShown = 40;
@@ -141,4 +141,4 @@ Result<std::unique_ptr<SourceSplit>> makeCsvSplit(CsvTable table, CsvColumns col
   return std::unique_ptr<SourceSplit>(std::move(split));
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -9,7 +9,7 @@
 #include "format/csv_table.h"
 #include "format/dataset_source.h"
 
-namespace dure {
+namespace dure::format {
 
 // Which columns of a table are what.
 struct CsvColumns {
@@ -34,4 +34,4 @@ using CsvClasses = std::map<std::string, double, std::less<>>;
 Result<std::unique_ptr<SourceSplit>> makeCsvSplit(CsvTable table, CsvColumns columns,
                                                   const CsvContent& content, CsvClasses classes);
 
-}  // namespace dure
+}  // namespace dure::format

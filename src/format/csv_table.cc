@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -202,4 +202,4 @@ std::int64_t CsvTable::line(std::int64_t row) const {
   return lineAt(file_.text(), starts_[static_cast<std::size_t>(row)]);
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // A field as it lies in the file, without the quotes around it.
 struct CsvField {
@@ -61,4 +61,4 @@ class CsvTable {
   char separator_ = ',';
 };
 
-}  // namespace dure
+}  // namespace dure::format

@@ -5,7 +5,7 @@
 #include "format/csv_table.h"
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -177,4 +177,4 @@ TEST_F(CsvFiles, MayBePacked) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

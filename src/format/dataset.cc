@@ -17,7 +17,7 @@
 #include "format/mapped_file.h"
 #include "format/npz.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::int64_t kRowsAtOnce = 4096;
@@ -260,4 +260,4 @@ Result<Dataset> openDataset(const DatasetOptions& options) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::format

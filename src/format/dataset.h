@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "format/array.h"
 
-namespace dure {
+namespace dure::format {
 
 // One split of a data set: samples with a label each, read by number in any order. Const members
 // may be called from several threads at once.
@@ -77,4 +77,4 @@ struct Dataset {
 // is damaged, the offset. Reads no more than headers and labels.
 Result<Dataset> openDataset(const DatasetOptions& options);
 
-}  // namespace dure
+}  // namespace dure::format

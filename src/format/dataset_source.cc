@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 
 std::string SourceSplit::rowName(std::int64_t row) const { return fmt::format("row {}", row); }
 
@@ -35,4 +35,4 @@ bool isDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-}  // namespace dure
+}  // namespace dure::format

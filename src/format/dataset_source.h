@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "format/dataset.h"
 
-namespace dure {
+namespace dure::format {
 
 // A split as the readers of formats make it, before its labels were looked at.
 class SourceSplit : public Split {
@@ -50,4 +50,4 @@ std::vector<std::string> testNames(const DatasetOptions& options);
 
 bool isDirectory(const std::string& path);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -194,4 +194,4 @@ TEST_F(Datasets, OfManyRowsAreScannedToTheEnd) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

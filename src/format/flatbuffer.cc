@@ -1,6 +1,6 @@
 #include "format/flatbuffer.h"
 
-namespace dure {
+namespace dure::format {
 
 FlatTable FlatBuffer::root() { return {this, follow(0)}; }
 
@@ -56,4 +56,4 @@ FlatVector FlatTable::vector(unsigned field, std::size_t step) const {
   return {buffer_, start + 4, size, step};
 }
 
-}  // namespace dure
+}  // namespace dure::format

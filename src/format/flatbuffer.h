@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace dure {
+namespace dure::format {
 
 class FlatTable;
 
@@ -89,4 +89,4 @@ class FlatTable {
   std::size_t at_ = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::format

@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // The type of the numbers in memory; none for what is not read.
@@ -177,4 +177,4 @@ Status writeDataset(hid_t object, const std::string& path, const Array& array) {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::format

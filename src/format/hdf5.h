@@ -16,7 +16,7 @@
 // The little of HDF5 that Keras' files need. The library has one state for the whole process and is
 // not thread-safe: every caller holds lockHdf5() from the first call to the last.
 
-namespace dure {
+namespace dure::format {
 
 // Turns off what a hostile file could reach through the library: messages on stderr, plugins, links
 // to other files.
@@ -65,4 +65,4 @@ Status writeTexts(hid_t object, const std::string& name, const std::vector<std::
 // Groups on the way are made.
 Status writeDataset(hid_t object, const std::string& path, const Array& array);
 
-}  // namespace dure
+}  // namespace dure::format

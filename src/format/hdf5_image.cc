@@ -2,7 +2,7 @@
 
 #include "format/hdf5.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // HDF5 makes a copy of an image by these functions, several times on its way: here each copy is the
@@ -37,4 +37,4 @@ H5Id openHdf5(std::span<const std::byte> bytes) {
   return {H5Fopen("/dev/null/image", H5F_ACC_RDONLY, access.get()), H5Fclose};
 }
 
-}  // namespace dure
+}  // namespace dure::format

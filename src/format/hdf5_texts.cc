@@ -2,7 +2,7 @@
 
 #include "format/hdf5.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // One member keeps everything that a list of texts takes within the attribute that lies in the
@@ -101,4 +101,4 @@ Status writeTexts(hid_t object, const std::string& name, const std::vector<std::
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::format

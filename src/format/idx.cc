@@ -9,7 +9,7 @@
 #include "format/array_split.h"
 #include "format/inflate.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 struct Header {
@@ -192,4 +192,4 @@ Result<Source> openIdx(const DatasetOptions& options) {
   return source;
 }
 
-}  // namespace dure
+}  // namespace dure::format

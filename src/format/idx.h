@@ -7,7 +7,7 @@
 #include "format/dataset_source.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // The array of an idx file, plain (a view of the mapping) or packed by gzip (in memory of its own).
 // Numbers of several bytes are in the other byte order.
@@ -17,4 +17,4 @@ Result<Array> readIdx(const FileBytes& file);
 bool looksLikeIdx(const std::string& directory);
 Result<Source> openIdx(const DatasetOptions& options);
 
-}  // namespace dure
+}  // namespace dure::format

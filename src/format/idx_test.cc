@@ -5,7 +5,7 @@
 
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST_F(Idx, MissingLabelsAreNamed) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 class Inflater {
@@ -124,4 +124,4 @@ Result<FileBytes> inflateGzip(const FileBytes& packed) {
   return inflateAll(packed, Packing::kGzip, packed.name, count);
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 enum class Packing {
   kGzip,  // a .gz file, of one or more members
@@ -32,4 +32,4 @@ bool isGzip(const FileBytes& file);
 // once into memory of that size.
 Result<FileBytes> inflateGzip(const FileBytes& packed);
 
-}  // namespace dure
+}  // namespace dure::format

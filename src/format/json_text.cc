@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using nlohmann::json;
@@ -62,4 +62,4 @@ std::string textAt(const json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::format {
 
 // The JSON value that `text` is. Invalid, as "NAME: at offset 12: …", if it is none, if an object
 // has a key twice, or if it is nested deeper than anything we read.
@@ -16,4 +16,4 @@ Result<nlohmann::json> parseJson(const std::string& name, std::string_view text)
 // The text under `key`, or "" if there is none or it is something else.
 std::string textAt(const nlohmann::json& object, const char* key);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "format/array.h"
 
-namespace dure {
+namespace dure::format {
 
 // One layer of a Keras Sequential model, as its configuration describes it.
 struct KerasLayer {
@@ -42,4 +42,4 @@ Status writeKeras(const std::string& path, const KerasModel& model);
 // file on which the library crashes is Invalid like any other that is damaged.
 Result<KerasModel> readKeras(const std::string& path);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -6,7 +6,7 @@
 
 #include "format/json_text.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using nlohmann::json;
@@ -111,4 +111,4 @@ ordered_json kerasConfig(const KerasModel& model) {
           {"config", {{"name", model.name}, {"layers", std::move(layers)}}}};
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "format/keras.h"
 
-namespace dure {
+namespace dure::format {
 
 // model_config, or what model.to_json() gives, without weights: a Sequential model, or a Functional
 // one whose layers follow one another. `name` is for messages.
@@ -16,4 +16,4 @@ Result<KerasModel> parseKerasConfig(const std::string& name, const nlohmann::jso
 // The other way round.
 nlohmann::ordered_json kerasConfig(const KerasModel& model);
 
-}  // namespace dure
+}  // namespace dure::format

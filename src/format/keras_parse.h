@@ -4,9 +4,9 @@
 #include "format/keras.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // readKeras for bytes that are already there.
 Result<KerasModel> parseKeras(const FileBytes& file);
 
-}  // namespace dure
+}  // namespace dure::format

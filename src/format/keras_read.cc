@@ -12,7 +12,7 @@
 #include "format/mapped_file.h"
 #include "format/safetensors_parse.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using nlohmann::json;
@@ -189,4 +189,4 @@ Result<KerasModel> readKeras(const std::string& path) {
   return parseKeras(*file);
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -11,7 +11,7 @@
 #include "format/keras_parse.h"
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using nlohmann::json;
@@ -298,4 +298,4 @@ TEST_F(KerasFiles, FlippedBitsInTheArchitectureDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

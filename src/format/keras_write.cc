@@ -9,7 +9,7 @@
 #include "format/keras_config.h"
 #include "format/new_file.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // The version whose layout this is.
@@ -150,4 +150,4 @@ Status writeKeras(const std::string& path, const KerasModel& model) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::format

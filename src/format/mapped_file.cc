@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 
-namespace dure {
+namespace dure::format {
 
 Result<FileBytes> mapFile(const std::string& path) {
   // Not blocking: a pipe under the name of a data file is refused below, not waited for.
@@ -49,4 +49,4 @@ Result<std::uint32_t> Cursor::big32(std::string_view what) {
   return __builtin_bswap32(*value);
 }
 
-}  // namespace dure
+}  // namespace dure::format

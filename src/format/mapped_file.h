@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::format {
 
 // The bytes of a file, or of a part of it that was unpacked, and the name that messages give them.
 // Copies share what the bytes lie in.
@@ -59,4 +59,4 @@ class Cursor {
   std::size_t offset_;
 };
 
-}  // namespace dure
+}  // namespace dure::format

@@ -5,7 +5,7 @@
 
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 class MappedFile : public FormatTest {};
@@ -54,4 +54,4 @@ TEST_F(MappedFile, CursorBeyondTheEndHasNothing) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

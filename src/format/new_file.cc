@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/temporary_name.h"
 
-namespace dure {
+namespace dure::format {
 
 Result<NewFile> NewFile::create(const std::string& path) {
   std::string temporary = temporaryName(path);
@@ -45,4 +45,4 @@ Status NewFile::keep() {
   return syncDirectory(std::filesystem::path(path_).parent_path().string());
 }
 
-}  // namespace dure
+}  // namespace dure::format

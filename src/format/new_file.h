@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::format {
 
 // A file in the making: written under a name beside `path`, and in its place only when it is whole
 // and on the disk. Unless kept, it is removed.
@@ -30,4 +30,4 @@ class NewFile {
   Fd fd_;  // none: kept, or moved from
 };
 
-}  // namespace dure
+}  // namespace dure::format

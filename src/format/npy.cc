@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::string_view kNpyMagic = "\x93NUMPY";
@@ -219,4 +219,4 @@ Result<Array> readNpy(const FileBytes& file) {
                .swapped = header->swapped};
 }
 
-}  // namespace dure
+}  // namespace dure::format

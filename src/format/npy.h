@@ -7,7 +7,7 @@
 #include "format/array.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // What numpy writes before the numbers of a .npy file.
 struct NpyHeader {
@@ -26,4 +26,4 @@ Result<NpyHeader> readNpyHeader(const FileBytes& head);
 // any address, aligned or not.
 Result<Array> readNpy(const FileBytes& file);
 
-}  // namespace dure
+}  // namespace dure::format

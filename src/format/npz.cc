@@ -8,7 +8,7 @@
 #include "format/inflate.h"
 #include "format/npy.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 std::string arrayName(const ZipMember& member) {
@@ -69,4 +69,4 @@ Result<Array> Npz::read(const std::string& name) const {
                                             join(names(), ", ")));
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -10,7 +10,7 @@
 #include "format/mapped_file.h"
 #include "format/zip_directory.h"
 
-namespace dure {
+namespace dure::format {
 
 // A .npz file: .npy files in a zip file. Constant after opening.
 class Npz {
@@ -34,4 +34,4 @@ class Npz {
 bool looksLikeNumpy(const std::string& directory);
 Result<Source> openNumpy(const DatasetOptions& options);
 
-}  // namespace dure
+}  // namespace dure::format

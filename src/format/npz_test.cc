@@ -7,7 +7,7 @@
 #include "format/npy.h"
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::AllOf;
@@ -188,4 +188,4 @@ TEST_F(NpzFiles, DifferentNumbersOfSamplesAndLabelsAreRefused) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

@@ -6,7 +6,7 @@
 
 #include "format/array.h"
 
-namespace dure {
+namespace dure::format {
 
 // Half of a float: the first 16 bits of one.
 struct BFloat16 {
@@ -62,4 +62,4 @@ void withNumbers(DType type, const std::byte* bytes, Use use) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -11,7 +11,7 @@
 #include "format/npy.h"
 #include "format/npz.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 // Where arrays are looked up by name.
@@ -229,4 +229,4 @@ Result<Source> openNumpy(const DatasetOptions& options) {
   return openStore(directory, options);
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::size_t kSignature = 8;
@@ -108,4 +108,4 @@ Status decodePng(std::span<const std::byte> bytes, std::span<const std::int64_t>
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::format {
 
 // {height, width} of a grey image, {height, width, 3} of one with colours or a palette; from the
 // first bytes. Invalid if this is no PNG, or if so few bytes cannot hold such an image.
@@ -18,4 +18,4 @@ Result<std::vector<std::int64_t>> pngShape(std::span<const std::byte> bytes);
 Status decodePng(std::span<const std::byte> bytes, std::span<const std::int64_t> shape,
                  std::byte* out);
 
-}  // namespace dure
+}  // namespace dure::format

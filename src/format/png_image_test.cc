@@ -4,7 +4,7 @@
 
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(PngImage, CutOrFlippedDoesNoHarm) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

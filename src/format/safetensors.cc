@@ -15,7 +15,7 @@
 #include "format/new_file.h"
 #include "format/safetensors_parse.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using nlohmann::json;
@@ -281,4 +281,4 @@ Status writeSafetensorsTo(int fd, const Safetensors& content) {
   return writeSafetensorsTo([fd](std::string_view part) { return writeAll(fd, part); }, content);
 }
 
-}  // namespace dure
+}  // namespace dure::format

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "format/array.h"
 
-namespace dure {
+namespace dure::format {
 
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 
@@ -30,4 +30,4 @@ Result<Safetensors> readSafetensors(const std::string& path);
 // each then begins at a multiple of its numbers' size.
 Status writeSafetensors(const std::string& path, const Safetensors& content);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -7,7 +7,7 @@
 #include "format/mapped_file.h"
 #include "format/safetensors.h"
 
-namespace dure {
+namespace dure::format {
 
 // readSafetensors for bytes that are already there.
 Result<Safetensors> parseSafetensors(const FileBytes& file);
@@ -18,4 +18,4 @@ Status writeSafetensorsTo(int fd, const Safetensors& content);
 Status writeSafetensorsTo(const std::function<Status(std::string_view)>& write,
                           const Safetensors& content);
 
-}  // namespace dure
+}  // namespace dure::format

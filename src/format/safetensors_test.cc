@@ -8,7 +8,7 @@
 #include "format/safetensors_parse.h"
 #include "format/test_files.h"
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 using testing::ElementsAre;
@@ -171,4 +171,4 @@ TEST_F(SafetensorsFiles, FlippedBitsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::format

@@ -17,7 +17,7 @@
 #include "format/dataset_source.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 inline std::string goldenPath(const std::string& name) {
   return std::string(DURE_TESTDATA) + "/" + name;
@@ -118,4 +118,4 @@ inline Everything readEverything(const Split& split) {
   return all;
 }
 
-}  // namespace dure
+}  // namespace dure::format

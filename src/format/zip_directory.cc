@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::format {
 namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
@@ -174,4 +174,4 @@ Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member) {
   return FileBytes{.name = file.name + ": " + member.name, .bytes = *bytes, .owner = file.owner};
 }
 
-}  // namespace dure
+}  // namespace dure::format

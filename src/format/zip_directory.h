@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "format/mapped_file.h"
 
-namespace dure {
+namespace dure::format {
 
 // One file inside a zip file.
 struct ZipMember {
@@ -27,4 +27,4 @@ Result<std::vector<ZipMember>> readZipDirectory(const FileBytes& file);
 // The member's bytes as they lie in the file.
 Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member);
 
-}  // namespace dure
+}  // namespace dure::format

@@ -9,7 +9,7 @@
 #include "gang/site.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::gang {
 
 // What an agent must know to join; the backend hands it over in whatever way it starts programs.
 struct TaskSpec {
@@ -49,7 +49,7 @@ class Backend {
 
   // What the environment of the ranks will be made of. Nothing starts. Invalid if the job cannot
   // run here as it is written.
-  virtual Result<Site> survey(const Job& job) = 0;
+  virtual Result<Site> survey(const spec::Job& job) = 0;
   // Looks for places for a gang with at most so many workers: all of it or nothing.
   virtual void place(int generation, int workers) = 0;
   // Asks for the task to run and returns before it does. All tasks of a generation that was placed
@@ -64,4 +64,4 @@ class Backend {
   virtual void finished(const std::string&) {}
 };
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "gang/last_words.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 constexpr int kNotExecutable = 126;
@@ -36,7 +36,7 @@ std::string formalReason(const std::string& text) {
   return mpiFailure(text);
 }
 
-std::string choose(const Exited& exit) {
+std::string choose(const protocol::Exited& exit) {
   if (const std::string line = formalReason(exit.errors); !line.empty()) return line;
   if (const std::string line = trainersReason(exit.errors); !line.empty()) return line;
   if (const std::string line = firstComplaint(exit.errors); !line.empty()) return line;
@@ -47,21 +47,21 @@ std::string choose(const Exited& exit) {
 
 }  // namespace
 
-std::string explainingLine(const Exited& exit) {
+std::string explainingLine(const protocol::Exited& exit) {
   std::string line = choose(exit);
   constexpr std::size_t kLongest = 300;
   if (line.size() > kLongest) line = line.substr(0, kLongest) + "…";
   return line;
 }
 
-int likelyCause(const Exited& exit) {
+int likelyCause(const protocol::Exited& exit) {
   for (const int signal : {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
     if (exit.status.signal == signal) return 0;
   }
   return tellsOfLostConnection(explainingLine(exit)) ? 2 : 1;
 }
 
-bool cannotHeal(const Exited& exit) {
+bool cannotHeal(const protocol::Exited& exit) {
   const std::string line = explainingLine(exit);
   const std::string exception = exceptionName(lastException(exit.errors));
   constexpr std::array kMistakes{"ModuleNotFoundError", "ImportError", "SyntaxError",
@@ -77,7 +77,7 @@ bool cannotHeal(const Exited& exit) {
   return exit.status.code == kNotExecutable && !exit.errors.empty();
 }
 
-std::string failureSentence(const std::string& who, const Exited& exit, int generation) {
+std::string failureSentence(const std::string& who, const protocol::Exited& exit, int generation) {
   if (!exit.error.empty()) {
     return fmt::format("{} could not be started in generation {}: {}", who, generation, exit.error);
   }
@@ -87,4 +87,4 @@ std::string failureSentence(const std::string& who, const Exited& exit, int gene
                      line);
 }
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 // Standard error as the programs wrote it.
@@ -210,7 +210,7 @@ TEST(CannotHeal, OnlyMistakesThatAnotherStartDoesNotMend) {
 TEST(FailureSentence, SaysWhoHowWhenAndWhy) {
   const auto sentence = [](const std::string& errors) {
     return failureSentence("rank 0 (worker-0)",
-                           Exited{.status = {1, 0}, .ran_ms = 1500, .errors = errors}, 2);
+                           protocol::Exited{.status = {1, 0}, .ran_ms = 1500, .errors = errors}, 2);
   };
   const std::string start = "rank 0 (worker-0) exited with 1 in generation 2, after 1.5 s";
   EXPECT_EQ(sentence(""), start);
@@ -218,4 +218,4 @@ TEST(FailureSentence, SaysWhoHowWhenAndWhy) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::gang

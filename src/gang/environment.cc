@@ -8,7 +8,7 @@
 
 #include "spec/print.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 // One rank's place in the gang, in the terms that torch and Horovod share.
@@ -44,11 +44,11 @@ bool isOneOf(const std::string& word, std::initializer_list<const char*> names) 
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return base == name; });
 }
 
-void addDure(Environment& env, const Job& job, const Site& site, const Task& task,
+void addDure(Environment& env, const spec::Job& job, const Site& site, const Task& task,
              const Place& place, int generation) {
   env["DURE_JOB"] = job.name;
   if (!site.run.empty()) env["DURE_RUN"] = site.run;
-  env["DURE_STRATEGY"] = strategyName(job.strategy);
+  env["DURE_STRATEGY"] = spec::strategyName(job.strategy);
   env["DURE_GENERATION"] = text(generation);
   env["DURE_TASK"] = task.name();
   env["DURE_ROLE"] = roleName(task.role);
@@ -78,7 +78,7 @@ void addMeetingPoint(Environment& env, const Roster& roster, const Site& site) {
 }
 
 // OpenBLAS and OpenMP take every core for each process unless told otherwise.
-void addThreads(Environment& env, const Job& job, const Site& site, const Place& place) {
+void addThreads(Environment& env, const spec::Job& job, const Site& site, const Place& place) {
   if (place.world < 2) return;
   const int threads =
       std::max(1, static_cast<int>(job.resources.cpus) / std::max(1, place.local_world));
@@ -92,7 +92,7 @@ constexpr int kLastRedirected = 9;
 
 // What torchrun gives its workers, and in PET_* what torchrun itself reads when the program calls
 // it inside a task: one node per task, static rendezvous at the first task, no restarts of its own.
-void addTorch(Environment& env, const Job& job, const Roster& roster, const Site& site,
+void addTorch(Environment& env, const spec::Job& job, const Roster& roster, const Site& site,
               const Place& place, int generation) {
   const Endpoint& master = site.tasks.at(roster.tasks.front().name());
   env["MASTER_ADDR"] = master.address;
@@ -145,7 +145,7 @@ void addTensorflow(Environment& env, const Roster& roster, const Site& site, con
   env["TF_CONFIG"] = config.dump();
 }
 
-void addHorovodGloo(Environment& env, const Job& job, const Site& site, const Task& task,
+void addHorovodGloo(Environment& env, const spec::Job& job, const Site& site, const Task& task,
                     const Place& place) {
   env["HOROVOD_HOSTNAME"] = task.name();
   env["HOROVOD_RANK"] = text(place.rank);
@@ -195,24 +195,24 @@ void addMpi(Environment& env, const Site& site, const Task& task) {
 
 }  // namespace
 
-Environment environmentOf(const Job& job, const Roster& roster, const Site& site, const Task& task,
-                          int process, int generation) {
+Environment environmentOf(const spec::Job& job, const Roster& roster, const Site& site,
+                          const Task& task, int process, int generation) {
   const Place place = placeOf(roster, task, process);
   Environment env;
   addDure(env, job, site, task, place, generation);
   if (!usesMpi(job)) addMeetingPoint(env, roster, site);
   switch (job.strategy) {
-    case Strategy::kTorch:
+    case spec::Strategy::kTorch:
       addThreads(env, job, site, place);
       addTorch(env, job, roster, site, place, generation);
       break;
-    case Strategy::kTensorflow:
+    case spec::Strategy::kTensorflow:
       addTensorflow(env, roster, site, task);
       break;
-    case Strategy::kMpi:
+    case spec::Strategy::kMpi:
       addMpi(env, site, task);
       break;
-    case Strategy::kHorovod:
+    case spec::Strategy::kHorovod:
       if (usesMpi(job)) {
         addMpi(env, site, task);
         env["HOROVOD_CONTROLLER"] = "mpi";
@@ -221,10 +221,10 @@ Environment environmentOf(const Job& job, const Roster& roster, const Site& site
         addHorovodGloo(env, job, site, task, place);
       }
       break;
-    case Strategy::kNative:
+    case spec::Strategy::kNative:
       addThreads(env, job, site, place);
       break;
-    case Strategy::kPlain:
+    case spec::Strategy::kPlain:
       break;
   }
   // What the job says itself comes last and wins.
@@ -232,8 +232,8 @@ Environment environmentOf(const Job& job, const Roster& roster, const Site& site
   return env;
 }
 
-std::vector<std::string> commandOf(const Job& job, const Site& site) {
-  if (job.strategy == Strategy::kNative) {
+std::vector<std::string> commandOf(const spec::Job& job, const Site& site) {
+  if (job.strategy == spec::Strategy::kNative) {
     return {site.trainer};
   }
   std::vector<std::string> command = job.program.command;
@@ -244,11 +244,14 @@ std::vector<std::string> commandOf(const Job& job, const Site& site) {
   return command;
 }
 
-Duration headStart(const Job& job) { return Duration(job.strategy == Strategy::kTorch ? 100 : 0); }
+Duration headStart(const spec::Job& job) {
+  return Duration(job.strategy == spec::Strategy::kTorch ? 100 : 0);
+}
 
-std::map<std::string, std::string> filesOf(const Job& job, const Roster& roster, const Task& task) {
+std::map<std::string, std::string> filesOf(const spec::Job& job, const Roster& roster,
+                                           const Task& task) {
   // What the trainer learns about the job beside its environment.
-  if (job.strategy == Strategy::kNative) return {{"job.yaml", printJob(job)}};
+  if (job.strategy == spec::Strategy::kNative) return {{"job.yaml", spec::printJob(job)}};
   if (!usesMpi(job) || task.role != Role::kLauncher) return {};
   std::string hosts;
   for (const Task& member : roster.tasks) {
@@ -258,13 +261,13 @@ std::map<std::string, std::string> filesOf(const Job& job, const Roster& roster,
   return {{"hostfile", hosts}};
 }
 
-int portsNeeded(const Job& job) {
+int portsNeeded(const spec::Job& job) {
   return static_cast<int>(makeRoster(job, job.workers.max).tasks.size()) + 1;
 }
 
-std::map<std::string, std::string> initialStore(const Job& job, const Roster& roster) {
+std::map<std::string, std::string> initialStore(const spec::Job& job, const Roster& roster) {
   std::map<std::string, std::string> store;
-  if (job.strategy != Strategy::kHorovod) return store;
+  if (job.strategy != spec::Strategy::kHorovod) return store;
   for (const Task& task : roster.tasks) {
     for (int process = 0; process < task.processes; ++process) {
       const Place place = placeOf(roster, task, process);
@@ -276,4 +279,4 @@ std::map<std::string, std::string> initialStore(const Job& job, const Roster& ro
   return store;
 }
 
-}  // namespace dure
+}  // namespace dure::gang

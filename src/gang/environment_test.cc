@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 using testing::Contains;
@@ -13,8 +13,8 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-Job makeJob(Strategy strategy, int workers, int processes = 1) {
-  Job job;
+spec::Job makeJob(spec::Strategy strategy, int workers, int processes = 1) {
+  spec::Job job;
   job.name = "mnist";
   job.strategy = strategy;
   job.workers = {workers, workers};
@@ -24,7 +24,7 @@ Job makeJob(Strategy strategy, int workers, int processes = 1) {
 }
 
 // Two hosts, tasks dealt over them in turn.
-Site makeSite(const Job& job) {
+Site makeSite(const spec::Job& job) {
   Site site;
   site.run = "mnist.2";
   site.address = "10.0.0.1";
@@ -41,14 +41,14 @@ Site makeSite(const Job& job) {
   return site;
 }
 
-Environment environment(const Job& job, const std::string& task, int process = 0,
+Environment environment(const spec::Job& job, const std::string& task, int process = 0,
                         int generation = 1) {
   const Roster roster = makeRoster(job, job.workers.max);
   return environmentOf(job, roster, makeSite(job), *roster.find(task), process, generation);
 }
 
 TEST(TorchEnvironment, IsWhatTorchrunGivesToItsWorkers) {
-  const Job job = makeJob(Strategy::kTorch, 2, 2);
+  const spec::Job job = makeJob(spec::Strategy::kTorch, 2, 2);
   const Environment env = environment(job, "worker-1", 1, 3);
   const Environment expected = {{"RANK", "3"},
                                 {"LOCAL_RANK", "1"},
@@ -82,7 +82,7 @@ TEST(TorchEnvironment, IsWhatTorchrunGivesToItsWorkers) {
 }
 
 TEST(TorchEnvironment, AShellThatCallsTorchrunGetsOneProcessPerTask) {
-  Job job = makeJob(Strategy::kTorch, 2, 4);
+  spec::Job job = makeJob(spec::Strategy::kTorch, 2, 4);
   const auto world = [&](const std::vector<std::string>& command) {
     job.program.command = command;
     return makeRoster(job, 2).world;
@@ -97,12 +97,12 @@ TEST(TorchEnvironment, AShellThatCallsTorchrunGetsOneProcessPerTask) {
 }
 
 TEST(TorchEnvironment, NoProcessThatExistsIsRedirected) {
-  Job job = makeJob(Strategy::kTorch, 1, 10);
+  spec::Job job = makeJob(spec::Strategy::kTorch, 1, 10);
   EXPECT_THAT(environment(job, "worker-0"), Not(Contains(Key("PET_REDIRECTS"))));
 }
 
 TEST(TorchEnvironment, RespectsThreadsThatTheUserChose) {
-  Job job = makeJob(Strategy::kTorch, 2);
+  spec::Job job = makeJob(spec::Strategy::kTorch, 2);
   Site site = makeSite(job);
   site.inherited = {"OMP_NUM_THREADS"};
   const Roster roster = makeRoster(job, 2);
@@ -115,7 +115,7 @@ TEST(TorchEnvironment, RespectsThreadsThatTheUserChose) {
 }
 
 TEST(TorchEnvironment, TorchrunAsTheProgramGetsOneProcessPerTask) {
-  Job job = makeJob(Strategy::kTorch, 2, 4);
+  spec::Job job = makeJob(spec::Strategy::kTorch, 2, 4);
   job.program.command = {"torchrun", "train.py"};
   const Roster roster = makeRoster(job, 2);
   EXPECT_EQ(roster.world, 2);
@@ -126,12 +126,12 @@ TEST(TorchEnvironment, TorchrunAsTheProgramGetsOneProcessPerTask) {
 }
 
 TEST(TorchEnvironment, TheFirstRankHasTimeToListen) {
-  EXPECT_GT(headStart(makeJob(Strategy::kTorch, 2)).count(), 0);
-  EXPECT_EQ(headStart(makeJob(Strategy::kPlain, 2)).count(), 0);
+  EXPECT_GT(headStart(makeJob(spec::Strategy::kTorch, 2)).count(), 0);
+  EXPECT_EQ(headStart(makeJob(spec::Strategy::kPlain, 2)).count(), 0);
 }
 
 TEST(TensorflowEnvironment, MultiWorkerMirrored) {
-  const Environment env = environment(makeJob(Strategy::kTensorflow, 2), "worker-1");
+  const Environment env = environment(makeJob(spec::Strategy::kTensorflow, 2), "worker-1");
   const auto config = nlohmann::json::parse(env.at("TF_CONFIG"));
   EXPECT_EQ(config["cluster"],
             nlohmann::json::parse(R"({"worker": ["10.0.0.2:2222", "10.0.0.3:2223"]})"));
@@ -139,7 +139,7 @@ TEST(TensorflowEnvironment, MultiWorkerMirrored) {
 }
 
 TEST(TensorflowEnvironment, ParameterServersWithAnEvaluatorOutsideTheCluster) {
-  Job job = makeJob(Strategy::kTensorflow, 1);
+  spec::Job job = makeJob(spec::Strategy::kTensorflow, 1);
   job.roles = {.chief = 1, .ps = 1, .evaluator = 1};
   const auto config = nlohmann::json::parse(environment(job, "evaluator-0").at("TF_CONFIG"));
   EXPECT_EQ(
@@ -150,7 +150,7 @@ TEST(TensorflowEnvironment, ParameterServersWithAnEvaluatorOutsideTheCluster) {
 }
 
 TEST(MpiEnvironment, TheLauncherStartsItsDaemonsThroughTheAgent) {
-  const Job job = makeJob(Strategy::kMpi, 2, 3);
+  const spec::Job job = makeJob(spec::Strategy::kMpi, 2, 3);
   const Roster roster = makeRoster(job, 2);
   ASSERT_EQ(roster.tasks[0].name(), "launcher-0");
   const Environment env = environment(job, "launcher-0");
@@ -165,7 +165,7 @@ TEST(MpiEnvironment, TheLauncherStartsItsDaemonsThroughTheAgent) {
 }
 
 TEST(MpiCommand, RunsUnderMpirunUnlessItIsOneAlready) {
-  Job job = makeJob(Strategy::kMpi, 2);
+  spec::Job job = makeJob(spec::Strategy::kMpi, 2);
   const auto first = [&](const std::string& word) {
     job.program.command = {word, "x"};
     return commandOf(job, Site{})[0];
@@ -174,12 +174,12 @@ TEST(MpiCommand, RunsUnderMpirunUnlessItIsOneAlready) {
   EXPECT_EQ(first("/usr/bin/mpirun"), "/usr/bin/mpirun");
   EXPECT_EQ(first("mpiexec"), "mpiexec");
   EXPECT_EQ(first("sh"), "sh");
-  job.strategy = Strategy::kTorch;
+  job.strategy = spec::Strategy::kTorch;
   EXPECT_EQ(first("./prog"), "./prog");
 }
 
 TEST(HorovodEnvironment, OverGloo) {
-  const Job job = makeJob(Strategy::kHorovod, 2, 2);
+  const spec::Job job = makeJob(spec::Strategy::kHorovod, 2, 2);
   const Environment env = environment(job, "worker-1", 0);
   const Environment expected = {{"HOROVOD_HOSTNAME", "worker-1"},
                                 {"HOROVOD_RANK", "2"},
@@ -195,15 +195,15 @@ TEST(HorovodEnvironment, OverGloo) {
                                 {"HOROVOD_GLOO_IFACE", "eth0"}};
   for (const auto& variable : expected) EXPECT_THAT(env, Contains(variable));
   EXPECT_THAT(env, Not(Contains(Key("HOROVOD_ELASTIC"))));
-  Job elastic = job;
+  spec::Job elastic = job;
   elastic.workers = {1, 2};
   EXPECT_THAT(environment(elastic, "worker-1"), Contains(Pair("HOROVOD_ELASTIC", "1")));
   EXPECT_EQ(initialStore(job, makeRoster(job, 2)).at("rank_and_size/worker-1:1"), "3,4,1,2,1,2");
 }
 
 TEST(HorovodEnvironment, OverMpi) {
-  Job job = makeJob(Strategy::kHorovod, 2);
-  job.horovod.controller = HorovodController::kMpi;
+  spec::Job job = makeJob(spec::Strategy::kHorovod, 2);
+  job.horovod.controller = spec::HorovodController::kMpi;
   const Environment env = environment(job, "launcher-0");
   EXPECT_THAT(env, Contains(Pair("HOROVOD_CONTROLLER", "mpi")));
   EXPECT_THAT(env, Contains(Key("OMPI_MCA_plm_rsh_agent")));
@@ -211,7 +211,7 @@ TEST(HorovodEnvironment, OverMpi) {
 }
 
 TEST(Environment, WhatTheJobSaysWins) {
-  Job job = makeJob(Strategy::kTorch, 1);
+  spec::Job job = makeJob(spec::Strategy::kTorch, 1);
   job.env = {{"MASTER_PORT", "1"}, {"COLOUR", "blue"}};
   const Environment env = environment(job, "worker-0");
   EXPECT_THAT(env, Contains(Pair("MASTER_PORT", "1")));
@@ -219,7 +219,7 @@ TEST(Environment, WhatTheJobSaysWins) {
 }
 
 TEST(Environment, PathsAreWholeSoThatAProgramMayChangeItsDirectory) {
-  Job job = makeJob(Strategy::kPlain, 1);
+  spec::Job job = makeJob(spec::Strategy::kPlain, 1);
   job.checkpoint.path = "out/checkpoints";
   job.output = "/models/m.h5";
   const Environment env = environment(job, "worker-0");
@@ -228,7 +228,7 @@ TEST(Environment, PathsAreWholeSoThatAProgramMayChangeItsDirectory) {
 }
 
 TEST(Roster, RanksGoThroughChiefWorkersServersAndEvaluator) {
-  Job job = makeJob(Strategy::kPlain, 2, 2);
+  spec::Job job = makeJob(spec::Strategy::kPlain, 2, 2);
   job.roles = {.chief = 1, .ps = 1, .evaluator = 1};
   const Roster roster = makeRoster(job, 2);
   std::vector<std::pair<std::string, int>> seen;
@@ -242,4 +242,4 @@ TEST(Roster, RanksGoThroughChiefWorkersServersAndEvaluator) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::gang

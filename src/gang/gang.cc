@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "gang/blame.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 // What the trainer exits with if the mistake is in what it was given.
@@ -26,7 +26,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 }  // namespace
 
-Gang::Gang(Job job, const RunState& before)
+Gang::Gang(spec::Job job, const RunState& before)
     : job_(std::move(job)),
       began_(before.created),
       generation_(before.generation),
@@ -197,7 +197,8 @@ void Gang::onExited(const ProcessExited& seen) {
   }
   // What cannot be started now cannot be started later either, nor will the trainer think better of
   // data or a model that it refused.
-  const bool refused = job_.strategy == Strategy::kNative && seen.exit.status.code == kRefused;
+  const bool refused =
+      job_.strategy == spec::Strategy::kNative && seen.exit.status.code == kRefused;
   const bool hopeless = refused || !seen.exit.error.empty() || isMistake(seen.exit);
   Verdict verdict{
       .kind = hopeless ? Verdict::Kind::kHopeless : Verdict::Kind::kProgram,
@@ -216,13 +217,13 @@ void Gang::onExited(const ProcessExited& seen) {
 }
 
 // Only of the first generation, and before it did anything: what has run before may run again.
-bool Gang::isMistake(const Exited& exit) const {
+bool Gang::isMistake(const protocol::Exited& exit) const {
   return generation_ == 1 && exit.ran_ms < kEarly.count() && !exit.reported && cannotHeal(exit);
 }
 
 // What is the same when a rank fails again as it did before; empty if that would tell nothing: it
 // had made progress, says no reason, or was the victim of others, or of chance.
-std::string Gang::failureOf(int rank, const Exited& exit) const {
+std::string Gang::failureOf(int rank, const protocol::Exited& exit) const {
   const std::string line = explainingLine(exit);
   const bool chance = exit.status.signal != 0 || likelyCause(exit) != kOwnFault ||
                       line.find("Address already in use") != std::string::npos;
@@ -430,4 +431,4 @@ void Gang::finish(Outcome outcome, const std::string& reason) {
   actions_.push_back(Finish{outcome, reason});
 }
 
-}  // namespace dure
+}  // namespace dure::gang

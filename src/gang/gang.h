@@ -13,7 +13,7 @@
 #include "protocol/protocol.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::gang {
 
 // ---- what is seen
 struct TaskJoined {
@@ -24,7 +24,7 @@ struct TaskJoined {
 };
 struct ProcessExited {
   std::string task;
-  Exited exit;
+  protocol::Exited exit;
 };
 // The agent said that nothing of its task is left, and is about to leave.
 struct TaskFinished {
@@ -122,7 +122,7 @@ class Gang {
   enum class Phase { kNew, kPlacing, kStarting, kRunning, kStopping, kWaiting, kFinished };
 
   // `before` is what earlier coordinators of this run left, or empty.
-  Gang(Job job, const RunState& before);
+  Gang(spec::Job job, const RunState& before);
 
   std::vector<Action> begin(TimePoint now);
   std::vector<Action> handle(const Seen& seen, TimePoint now);
@@ -190,10 +190,10 @@ class Gang {
   bool shrink(const std::string& task);
   Duration backoff(bool counted);
   std::string whoIs(const Task& task, int process) const;
-  bool isMistake(const Exited& exit) const;
-  std::string failureOf(int rank, const Exited& exit) const;
+  bool isMistake(const protocol::Exited& exit) const;
+  std::string failureOf(int rank, const protocol::Exited& exit) const;
 
-  const Job job_;
+  const spec::Job job_;
   // The rest is the state.
   Phase phase_ = Phase::kNew;
   TimePoint now_;
@@ -218,4 +218,4 @@ class Gang {
   std::vector<Action> actions_;
 };
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -5,7 +5,7 @@
 
 #include "gang/gang_script.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 using testing::ElementsAre;
@@ -35,8 +35,8 @@ TEST(GangEnd, WhatCannotBeKilledDoesNotChangeHowTheJobEnded) {
 }
 
 TEST(GangEnd, WithParameterServersTheChiefsEndIsTheJobs) {
-  Job job = plainJob(2);
-  job.strategy = Strategy::kTensorflow;
+  spec::Job job = plainJob(2);
+  job.strategy = spec::Strategy::kTensorflow;
   job.roles = {.chief = 1, .ps = 1};
   Script script(job);
   script.joinAll();
@@ -51,8 +51,8 @@ TEST(GangEnd, WithParameterServersTheChiefsEndIsTheJobs) {
 }
 
 TEST(GangEnd, WithoutAChiefTheFirstWorkerIsIt) {
-  Job job = plainJob(2);
-  job.strategy = Strategy::kTensorflow;
+  spec::Job job = plainJob(2);
+  job.strategy = spec::Strategy::kTensorflow;
   job.roles = {.ps = 1};
   Script script(job);
   script.joinAll();
@@ -63,21 +63,21 @@ TEST(GangEnd, WithoutAChiefTheFirstWorkerIsIt) {
 
 TEST(GangEnd, WhoseEndIsTheJobsCanBeChosen) {
   struct Row {
-    Strategy strategy;
-    Success success;
+    spec::Strategy strategy;
+    spec::Success success;
     int ps;
     bool ends;  // when the first worker has ended
   };
-  const Row table[] = {{Strategy::kTensorflow, Success::kAuto, 0, false},
-                       {Strategy::kTensorflow, Success::kAuto, 1, true},
-                       {Strategy::kTensorflow, Success::kAll, 1, false},
-                       {Strategy::kTensorflow, Success::kChief, 0, true},
-                       {Strategy::kPlain, Success::kAuto, 0, false},
-                       {Strategy::kPlain, Success::kAuto, 1, false},
-                       {Strategy::kTorch, Success::kAll, 0, false},
-                       {Strategy::kTorch, Success::kChief, 0, true}};
+  const Row table[] = {{spec::Strategy::kTensorflow, spec::Success::kAuto, 0, false},
+                       {spec::Strategy::kTensorflow, spec::Success::kAuto, 1, true},
+                       {spec::Strategy::kTensorflow, spec::Success::kAll, 1, false},
+                       {spec::Strategy::kTensorflow, spec::Success::kChief, 0, true},
+                       {spec::Strategy::kPlain, spec::Success::kAuto, 0, false},
+                       {spec::Strategy::kPlain, spec::Success::kAuto, 1, false},
+                       {spec::Strategy::kTorch, spec::Success::kAll, 0, false},
+                       {spec::Strategy::kTorch, spec::Success::kChief, 0, true}};
   for (const Row& row : table) {
-    Job job = plainJob(2);
+    spec::Job job = plainJob(2);
     job.strategy = row.strategy;
     job.success = row.success;
     job.roles.ps = row.ps;
@@ -85,14 +85,14 @@ TEST(GangEnd, WhoseEndIsTheJobsCanBeChosen) {
     script.joinAll();
     script.take();
     script.exits("worker-0", 0);
-    EXPECT_EQ(!script.take().empty(), row.ends)
-        << strategyName(row.strategy) << " " << static_cast<int>(row.success) << " " << row.ps;
+    EXPECT_EQ(!script.take().empty(), row.ends) << spec::strategyName(row.strategy) << " "
+                                                << static_cast<int>(row.success) << " " << row.ps;
   }
 }
 
 TEST(GangEnd, AFailureBesideTheChiefCountsWhileItRuns) {
-  Job job = plainJob(2);
-  job.success = Success::kChief;
+  spec::Job job = plainJob(2);
+  job.success = spec::Success::kChief;
   Script script(job);
   script.joinAll();
   script.take();
@@ -101,8 +101,8 @@ TEST(GangEnd, AFailureBesideTheChiefCountsWhileItRuns) {
 }
 
 TEST(GangEnd, WhoFailsBecauseTheChiefHasEndedDoesNotFailTheJob) {
-  Job job = plainJob(2);
-  job.success = Success::kChief;
+  spec::Job job = plainJob(2);
+  job.success = spec::Success::kChief;
   Script script(job);
   script.joinAll();
   script.exits("worker-1", 1, "ConnectionResetError: the chief is gone");
@@ -157,7 +157,7 @@ std::string failingTwice(const std::string& first, const std::string& second,
     script.joinAll();
     script.see(ProcessExited{
         "worker-0",
-        Exited{.status = {1, 0}, .ran_ms = 900, .errors = words, .reported = reported}});
+        protocol::Exited{.status = {1, 0}, .ran_ms = 900, .errors = words, .reported = reported}});
     script.goneAll();
     if (script.gang.phase() == Gang::Phase::kWaiting) script.pass(Duration(60'000));
   }
@@ -177,4 +177,4 @@ TEST(GangEnd, TheSameFailureTwiceWithoutProgressIsEnough) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::gang

@@ -3,7 +3,7 @@
 
 #include "gang/gang_script.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 using testing::ElementsAre;
@@ -26,7 +26,7 @@ TEST(Gang, AStopOrTheDeadlineEndsTheWaitingForAPlace) {
   Script stopped(plainJob(1), {}, false);
   stopped.see(StopAsked{.why = "asked"});
   EXPECT_THAT(stopped.take(), ElementsAre("finished: asked", "finish stopped"));
-  Job job = plainJob(1);
+  spec::Job job = plainJob(1);
   job.deadline = Duration(1000);
   Script late(job, {}, false);
   late.pass(Duration(1001));
@@ -34,7 +34,7 @@ TEST(Gang, AStopOrTheDeadlineEndsTheWaitingForAPlace) {
 }
 
 TEST(Gang, ThePlaceDecidesHowManyWorkersThereAreAndTheNextGenerationAsksForAllAgain) {
-  Job job = plainJob(4);
+  spec::Job job = plainJob(4);
   job.workers = {2, 4};
   Script script(job, {}, false);
   script.see(GangPlaced{Layout{.workers = 3}});
@@ -62,7 +62,7 @@ TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
 }
 
 TEST(Gang, WherePlacesChangeTheGangIsPlacedAnewIfSomebodyDoesNotComeInTime) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.timeouts.start = Duration(1000);
   Script script(job, {}, false);
   script.see(GangPlaced{Layout{.workers = 2, .gpus = {}, .changes = true}});
@@ -74,4 +74,4 @@ TEST(Gang, WherePlacesChangeTheGangIsPlacedAnewIfSomebodyDoesNotComeInTime) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::gang

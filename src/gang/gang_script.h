@@ -8,13 +8,13 @@
 
 #include "gang/gang.h"
 
-namespace dure {
+namespace dure::gang {
 
 // A script of what is seen, and the decisions as words, so that a test reads as a specification:
 // "start worker-0", "release", "stop worker-1 10s", "kill worker-0", "ended: why", "finish failed".
 class Script {
  public:
-  explicit Script(Job job, const RunState& before = {}, bool place = true)
+  explicit Script(spec::Job job, const RunState& before = {}, bool place = true)
       : gang(std::move(job), before), has_place(place) {
     add(gang.begin(clock.now()));
   }
@@ -34,8 +34,8 @@ class Script {
   void exits(const std::string& task, int code, const std::string& errors = "",
              std::int64_t at_ms = 100, int signal = 0) {
     see(ProcessExited{
-        task,
-        Exited{.status = {code, signal}, .at_ms = at_ms, .ran_ms = ran_ms, .errors = errors}});
+        task, protocol::Exited{
+                  .status = {code, signal}, .at_ms = at_ms, .ran_ms = ran_ms, .errors = errors}});
   }
   // What was decided since the last call.
   std::vector<std::string> take() { return std::exchange(words, {}); }
@@ -73,12 +73,12 @@ class Script {
   }
 };
 
-inline Job plainJob(int workers) {
-  Job job;
+inline spec::Job plainJob(int workers) {
+  spec::Job job;
   job.name = "job";
   job.program.command = {"true"};
   job.workers = {workers, workers};
   return job;
 }
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -5,7 +5,7 @@
 
 #include "gang/gang_script.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 using testing::ElementsAre;
@@ -59,7 +59,7 @@ TEST(Gang, AFailureStopsTheWholeGangAndTheNextGenerationWaitsUntilItIsGone) {
 }
 
 TEST(Gang, TheLimitCountsFailuresOfTheProgram) {
-  Job job = plainJob(1);
+  spec::Job job = plainJob(1);
   job.restarts.limit = 2;
   Script script(job);
   for (int failure = 1; failure <= 3; ++failure) {
@@ -75,7 +75,7 @@ TEST(Gang, TheLimitCountsFailuresOfTheProgram) {
 }
 
 TEST(Gang, TheWaitDoublesForACrashLoopAndIsBounded) {
-  Job job = plainJob(1);
+  spec::Job job = plainJob(1);
   job.restarts = {.limit = 100, .backoff = Duration(100), .max_backoff = Duration(1000)};
   Script script(job);
   std::vector<std::int64_t> waits;
@@ -101,7 +101,7 @@ TEST(Gang, TheWaitDoublesForACrashLoopAndIsBounded) {
 }
 
 TEST(Gang, ALostAgentIsNotTheProgramsFault) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.restarts.limit = 0;
   Script script(job);
   for (int i = 0; i < 5; ++i) {
@@ -117,7 +117,7 @@ TEST(Gang, ALostAgentIsNotTheProgramsFault) {
 }
 
 TEST(Gang, ARankThatFailsBecauseAnAgentVanishedIsNotBlamed) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.restarts.limit = 0;
   Script script(job);
   script.joinAll();
@@ -133,7 +133,7 @@ TEST(Gang, ATaskThatFillsItsMemoryIsTheProgramsFault) {
   const TaskLost closed{"worker-1", "the connection was closed"};
   const TaskLost filled{"worker-1", "its pod ran out of memory", true};
   for (const auto& news : {std::vector{filled}, {closed, filled}, {filled, closed}}) {
-    Job job = plainJob(2);
+    spec::Job job = plainJob(2);
     job.restarts.limit = 1;
     Script script(job);
     for (int generation = 1; generation <= 2; ++generation) {
@@ -152,7 +152,7 @@ TEST(Gang, ATaskThatFillsItsMemoryIsTheProgramsFault) {
 }
 
 TEST(Gang, TheRankThatFailedFirstIsNamedEvenIfItIsHeardOfLast) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.restarts.limit = 0;
   Script script(job);
   script.joinAll();
@@ -165,7 +165,7 @@ TEST(Gang, TheRankThatFailedFirstIsNamedEvenIfItIsHeardOfLast) {
 
 TEST(Gang, ARankThatOnlyMissesAnotherIsNotNamed) {
   for (const char* words : {"Connection closed by peer", "RuntimeError: rank 1 is gone"}) {
-    Job job = plainJob(2);
+    spec::Job job = plainJob(2);
     job.restarts.limit = 0;
     Script script(job);
     script.joinAll();
@@ -177,7 +177,7 @@ TEST(Gang, ARankThatOnlyMissesAnotherIsNotNamed) {
 }
 
 TEST(Gang, ARankThatWasKilledIsTheCauseOfTheOthersFailures) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.restarts.limit = 0;
   Script script(job);
   script.joinAll();
@@ -191,7 +191,8 @@ TEST(Gang, ARankThatWasKilledIsTheCauseOfTheOthersFailures) {
 TEST(Gang, AProgramThatCannotBeStartedIsNotTriedAgain) {
   Script script(plainJob(1));
   script.joinAll();
-  script.see(ProcessExited{"worker-0", Exited{.status = {127, 0}, .error = "x: not found"}});
+  script.see(
+      ProcessExited{"worker-0", protocol::Exited{.status = {127, 0}, .error = "x: not found"}});
   script.goneAll();
   EXPECT_EQ(script.words.back(), "finish failed");
   EXPECT_THAT(script.words[script.words.size() - 2], HasSubstr("could not be started"));
@@ -236,7 +237,7 @@ TEST(Gang, WhatDoesNotStopIsKilled) {
 }
 
 TEST(Gang, TheDeadlineEndsARunForGood) {
-  Job job = plainJob(1);
+  spec::Job job = plainJob(1);
   job.deadline = Duration(60'000);
   Script script(job);
   script.joinAll();
@@ -248,7 +249,7 @@ TEST(Gang, TheDeadlineEndsARunForGood) {
 }
 
 TEST(Gang, ATaskThatNeverJoinsFailsThePlace) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.timeouts.start = Duration(3'000);
   Script script(job);
   script.see(TaskJoined{"worker-0", "host", 7});
@@ -285,7 +286,7 @@ TEST(Gang, ACoordinatorThatWasItselfAwayBlamesNobody) {
 }
 
 TEST(Gang, AHungRankIsNamedAndCounted) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.timeouts.progress = Duration(60'000);
   Script script(job);
   script.joinAll();
@@ -298,7 +299,7 @@ TEST(Gang, AHungRankIsNamedAndCounted) {
 }
 
 TEST(Gang, AnElasticGangGoesOnWithFewerButNeverBelowTheMinimum) {
-  Job job = plainJob(3);
+  spec::Job job = plainJob(3);
   job.workers = {2, 3};
   Script script(job);
   const auto loseThrice = [&] {
@@ -318,7 +319,7 @@ TEST(Gang, AnElasticGangGoesOnWithFewerButNeverBelowTheMinimum) {
 }
 
 TEST(Gang, AnElasticGangThatIsIncompleteAfterTheTimeoutGoesOnWithThoseThatCame) {
-  Job job = plainJob(3);
+  spec::Job job = plainJob(3);
   job.workers = {1, 3};
   job.timeouts.start = Duration(1'000);
   Script script(job);
@@ -340,8 +341,8 @@ TEST(Gang, ATaskThatTheBackendRefusesIsTriedAFewTimes) {
 }
 
 TEST(Gang, ParameterServersAndEvaluatorsAreStoppedWhenTheWorkIsDone) {
-  Job job = plainJob(1);
-  job.strategy = Strategy::kTensorflow;
+  spec::Job job = plainJob(1);
+  job.strategy = spec::Strategy::kTensorflow;
   job.roles = {.chief = 1, .ps = 1, .evaluator = 1};
   Script script(job);
   script.joinAll();
@@ -365,7 +366,7 @@ TEST(Gang, AnAgentOfAnotherGenerationIsNotExpected) {
 }
 
 TEST(Gang, AResumedRunKeepsItsCountsAndTakesTheNextGeneration) {
-  Job job = plainJob(2);
+  spec::Job job = plainJob(2);
   job.workers = {1, 2};
   job.restarts.limit = 2;
   RunState before;
@@ -387,7 +388,7 @@ TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {
     Script script(plainJob(1));
     script.joinAll();
     script.take();
-    script.see(ProcessExited{"worker-0", Exited{.status = status, .asked = true}});
+    script.see(ProcessExited{"worker-0", protocol::Exited{.status = status, .asked = true}});
     EXPECT_THAT(script.take()[0], HasSubstr("was told to stop from outside"));
     script.goneAll();
     EXPECT_EQ(script.gang.failures(), 0);
@@ -396,4 +397,4 @@ TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::gang

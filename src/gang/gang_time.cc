@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "gang/gang.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 // Beyond the grace, before the backend is asked to kill what is left.
@@ -109,4 +109,4 @@ void Gang::checkHearts() {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -10,7 +10,7 @@
 #include "base/process.h"
 #include "base/text.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 constexpr std::array<std::pair<EntryKind, const char*>, 14> kKinds{
@@ -235,4 +235,4 @@ RunState replay(const std::vector<Entry>& entries) {
   return state;
 }
 
-}  // namespace dure
+}  // namespace dure::gang

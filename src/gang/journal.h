@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::gang {
 
 // What happened to a run, in the order in which it did. Words as they stand in the record.
 enum class EntryKind {
@@ -95,4 +95,4 @@ struct RunState {
 };
 RunState replay(const std::vector<Entry>& entries);
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 Entry make(EntryKind kind, int generation) {
@@ -96,4 +96,4 @@ TEST(Replay, AResumedRunIsNotOverAnyMore) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::gang

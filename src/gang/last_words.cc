@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 std::string lower(std::string text) {
@@ -174,4 +174,4 @@ std::string lastLine(const std::string& text) {
   return lines.empty() ? "" : trimmed(lines.back());
 }
 
-}  // namespace dure
+}  // namespace dure::gang

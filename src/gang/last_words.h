@@ -4,7 +4,7 @@
 
 // What programs print before they fail, as interpreters, shells, compilers' libraries and mpirun
 // write it. Pure functions over text; all return nothing where there is nothing of the kind.
-namespace dure {
+namespace dure::gang {
 
 // The exception that was raised last: "ValueError: bad thing". Not the one by which torchrun tells
 // that a process of its own has failed.
@@ -27,4 +27,4 @@ std::string lastLine(const std::string& text);
 
 bool tellsOfLostConnection(const std::string& line);
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::gang {
 namespace {
 
 std::string nameOf(const std::string& word) {
@@ -84,24 +84,26 @@ const Task* Roster::holder(int rank) const {
   return nullptr;
 }
 
-bool usesMpi(const Job& job) {
-  return job.strategy == Strategy::kMpi ||
-         (job.strategy == Strategy::kHorovod && job.horovod.controller == HorovodController::kMpi);
+bool usesMpi(const spec::Job& job) {
+  return job.strategy == spec::Strategy::kMpi ||
+         (job.strategy == spec::Strategy::kHorovod &&
+          job.horovod.controller == spec::HorovodController::kMpi);
 }
 
-bool decidesEnd(const Job& job, const Task& task) {
+bool decidesEnd(const spec::Job& job, const Task& task) {
   // The workers of TensorFlow's ParameterServerStrategy serve the chief, as parameter servers do.
-  const bool served = job.strategy == Strategy::kTensorflow && job.roles.ps > 0;
-  const bool chief = job.success == Success::kChief || (job.success == Success::kAuto && served);
+  const bool served = job.strategy == spec::Strategy::kTensorflow && job.roles.ps > 0;
+  const bool chief =
+      job.success == spec::Success::kChief || (job.success == spec::Success::kAuto && served);
   if (chief && task.first_rank != 0) return false;
   return task.processes > 0 && task.role != Role::kPs && task.role != Role::kEvaluator;
 }
 
-Roster makeRoster(const Job& job, const Layout& layout) {
+Roster makeRoster(const spec::Job& job, const Layout& layout) {
   Roster roster;
   roster.workers = layout.workers;
   const bool mpi = usesMpi(job);
-  const bool alone = job.strategy == Strategy::kTorch && callsTorchrun(job.program.command);
+  const bool alone = job.strategy == spec::Strategy::kTorch && callsTorchrun(job.program.command);
   const auto add = [&](Role role, int count) {
     for (int index = 0; index < count; ++index) {
       Task task{.role = role, .index = index, .first_rank = roster.world};
@@ -110,7 +112,7 @@ Roster makeRoster(const Job& job, const Layout& layout) {
       task.gpus = split ? layout.gpus.at(static_cast<std::size_t>(index)) : job.resources.gpus;
       if (role == Role::kLauncher) task.gpus = 0;
       if (computes) {
-        task.slots = split && job.processes == 0 ? task.gpus : processesPerTask(job);
+        task.slots = split && job.processes == 0 ? task.gpus : spec::processesPerTask(job);
         task.processes = mpi ? 0 : alone ? 1 : task.slots;
       }
       roster.tasks.push_back(task);
@@ -125,4 +127,4 @@ Roster makeRoster(const Job& job, const Layout& layout) {
   return roster;
 }
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -6,7 +6,7 @@
 
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::gang {
 
 enum class Role { kChief, kWorker, kPs, kEvaluator, kLauncher };
 std::string roleName(Role role);
@@ -45,14 +45,16 @@ struct Layout {
 // servers and evaluator in this order. A command that is torchrun gets one process per task, and
 // starts the others itself. With MPI the launcher alone has a process (rank 0 of a world
 // of one, as Dure sees it); the ranks that mpirun starts in the workers are its own business.
-Roster makeRoster(const Job& job, const Layout& layout);
-inline Roster makeRoster(const Job& job, int workers) { return makeRoster(job, Layout{workers}); }
+Roster makeRoster(const spec::Job& job, const Layout& layout);
+inline Roster makeRoster(const spec::Job& job, int workers) {
+  return makeRoster(job, Layout{workers});
+}
 
 // True if the job goes through mpirun.
-bool usesMpi(const Job& job);
+bool usesMpi(const spec::Job& job);
 
 // The job has done its work when all processes of these have ended well: what then still runs
 // (parameter servers, evaluator, MPI's workers; with `success: chief` all others) is stopped.
-bool decidesEnd(const Job& job, const Task& task);
+bool decidesEnd(const spec::Job& job, const Task& task);
 
-}  // namespace dure
+}  // namespace dure::gang

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-namespace dure {
+namespace dure::gang {
 
 // Where one task can be reached by the others.
 struct Endpoint {
@@ -44,4 +44,4 @@ struct Site {
   std::string taskDirectory(const std::string& task) const { return directory + "/" + task; }
 };
 
-}  // namespace dure
+}  // namespace dure::gang

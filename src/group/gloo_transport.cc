@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 using c10d::ProcessGroupGloo;
@@ -94,4 +94,4 @@ Result<std::unique_ptr<Transport>> connectGloo(const c10::intrusive_ptr<c10d::St
   }
 }
 
-}  // namespace dure
+}  // namespace dure::group

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "group/transport.h"
 
-namespace dure {
+namespace dure::group {
 
 struct GlooTimeouts {
   Duration connect;
@@ -21,4 +21,4 @@ Result<std::unique_ptr<Transport>> connectGloo(const c10::intrusive_ptr<c10d::St
                                                int index, int hosts, const std::string& address,
                                                const GlooTimeouts& timeouts);
 
-}  // namespace dure
+}  // namespace dure::group

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "group/join.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -115,4 +115,4 @@ Result<std::unique_ptr<Group>> joinGroup(const GroupOptions& options) {
   return std::unique_ptr<Group>(std::move(*group));
 }
 
-}  // namespace dure
+}  // namespace dure::group

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "collective/adopted_memory.h"
 
-namespace dure {
+namespace dure::group {
 
 // How 32-bit numbers travel between hosts. The narrow ones keep what rounding lost and add it to
 // the next sum of the same kind (error feedback). Within a host numbers are never narrowed.
@@ -70,7 +70,7 @@ class Group {
   // of them, need no copies within a host if every member does the same. They are ordinary memory
   // of the heap that outlives the result, and nobody uses them during the call. None if that would
   // gain nothing or cannot be; sums are then what they are without it.
-  virtual std::unique_ptr<AdoptedMemory> share(std::span<float> data) = 0;
+  virtual std::unique_ptr<collective::AdoptedMemory> share(std::span<float> data) = 0;
 
   virtual Traffic traffic() const = 0;
 
@@ -88,4 +88,4 @@ class Group {
 // Waits until all members have come. A group of one needs no address and talks to nobody.
 Result<std::unique_ptr<Group>> joinGroup(const GroupOptions& options);
 
-}  // namespace dure
+}  // namespace dure::group

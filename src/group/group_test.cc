@@ -7,7 +7,7 @@
 #include "collective/reference.h"
 #include "group/test_ranks.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 const std::vector<std::string> kLayouts = {"aa", "ab", "aab", "abab", "abc", "aabccc"};
@@ -15,7 +15,8 @@ const std::vector<std::string> kLayouts = {"aa", "ab", "aab", "abab", "abc", "aa
 constexpr std::size_t kCounts[] = {0, 1, 777, 30'001, 1'500'003};
 
 std::vector<float> floatsOf(int rank, std::size_t count) {
-  const auto bytes = reference::someNumbers(Number::kFloat32, count, static_cast<unsigned>(rank));
+  const auto bytes = collective::reference::someNumbers(collective::Number::kFloat32, count,
+                                                        static_cast<unsigned>(rank));
   std::vector<float> floats(count);
   if (count > 0) std::memcpy(floats.data(), bytes.data(), bytes.size());
   return floats;
@@ -89,9 +90,10 @@ TEST(Group, SumsOfOtherNumbers) {
       ASSERT_TRUE(group.sum(integers));
       EXPECT_EQ(integers.back(), 1'000'000'000'007LL * size * (size + 1) / 2);
       // Any number and reduction there is.
-      auto halves = reference::someNumbers(Number::kBFloat16, 5000, 1);
+      auto halves = collective::reference::someNumbers(collective::Number::kBFloat16, 5000, 1);
       const auto same = halves;
-      ASSERT_TRUE(group.allReduce(halves, Number::kBFloat16, Reduction::kMax));
+      ASSERT_TRUE(
+          group.allReduce(halves, collective::Number::kBFloat16, collective::Reduction::kMax));
       EXPECT_EQ(halves, same);
     });
   }
@@ -162,4 +164,4 @@ TEST(Group, AloneTalksToNobody) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::group

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 Result<std::uint64_t> namespaceOf(const char* path) {
@@ -59,4 +59,4 @@ bool isLoopback(const std::string& address) {
   return address == "::1" || address.starts_with("127.");
 }
 
-}  // namespace dure
+}  // namespace dure::group

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::group {
 
 // Where this process runs: the same text in two processes means that they can share memory and see
 // each other's end. That takes the same start of the same machine, the same network and process
@@ -16,4 +16,4 @@ Result<std::string> hostIdentity();
 std::string localAddressTowards(const std::string& address);
 bool isLoopback(const std::string& address);
 
-}  // namespace dure
+}  // namespace dure::group

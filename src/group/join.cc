@@ -17,7 +17,7 @@
 #include "group/host_identity.h"
 #include "group/nccl_transport.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 // What a rank tells the others: its host, and the address by which other hosts reach it.
@@ -147,11 +147,11 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
     topology = topologyOf(join.rank, host_of_rank);
   }
   const auto& ranks = topology.hosts[static_cast<std::size_t>(topology.hostOf(join.rank))];
-  auto host = HostGroup::join({.key = fmt::format("{}/{}", table.token, ranks[0]),
-                               .member = topology.memberOf(join.rank),
-                               .ranks = ranks,
-                               .timeout = join.timeout,
-                               .wait = join.wait});
+  auto host = collective::HostGroup::join({.key = fmt::format("{}/{}", table.token, ranks[0]),
+                                           .member = topology.memberOf(join.rank),
+                                           .ranks = ranks,
+                                           .timeout = join.timeout,
+                                           .wait = join.wait});
   if (!host) return std::move(host).error();
   std::unique_ptr<Leaders> leaders;
   if (topology.hosts.size() > 1 && ranks[0] == join.rank) {
@@ -169,4 +169,4 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
   return group;
 }
 
-}  // namespace dure
+}  // namespace dure::group

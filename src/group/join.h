@@ -9,7 +9,7 @@
 
 #include "group/two_level_group.h"
 
-namespace dure {
+namespace dure::group {
 
 // A text as a store takes it.
 inline std::vector<std::uint8_t> storeBytes(const std::string& text) {
@@ -34,4 +34,4 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join);
 // The hosts of ranks whose hosts are told apart by these texts, one for each rank.
 Topology topologyOf(int rank, const std::vector<std::string>& host_of_rank);
 
-}  // namespace dure
+}  // namespace dure::group

@@ -8,7 +8,7 @@
 #include "group/host_identity.h"
 #include "group/test_ranks.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -27,7 +27,7 @@ TEST(Join, RanksAsProcesses) {
   const std::uint16_t port = freePort();
   std::vector<pid_t> processes;
   for (int rank = 0; rank < 4; ++rank) {
-    processes.push_back(forkProcess([&] {
+    processes.push_back(collective::forkProcess([&] {
       // Rank 0 comes last: the others wait for it.
       if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
       auto group = joinGroup(optionsAt(port, rank, 4));
@@ -37,14 +37,15 @@ TEST(Join, RanksAsProcesses) {
       return (*group)->hosts() == 1 && (*group)->traffic().network_bytes == 0 ? 0 : 3;
     }));
   }
-  for (const pid_t pid : processes) EXPECT_EQ(describeExit(waitForProcess(pid)), "exited with 0");
+  for (const pid_t pid : processes)
+    EXPECT_EQ(describeExit(collective::waitForProcess(pid)), "exited with 0");
 }
 
 TEST(Join, AKilledRankFailsThoseOfOtherHostsToo) {
   const std::uint16_t port = freePort();
   std::vector<pid_t> processes;
   for (int rank = 0; rank < 4; ++rank) {
-    processes.push_back(forkProcess([&] {
+    processes.push_back(collective::forkProcess([&] {
       c10d::TCPStoreOptions options;
       options.port = port;
       options.isServer = rank == 0;
@@ -72,7 +73,7 @@ TEST(Join, AKilledRankFailsThoseOfOtherHostsToo) {
     }));
   }
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(describeExit(waitForProcess(processes[static_cast<std::size_t>(rank)])),
+    EXPECT_EQ(describeExit(collective::waitForProcess(processes[static_cast<std::size_t>(rank)])),
               rank == 3 ? "was killed by SIGKILL" : "exited with 0")
         << rank;
   }
@@ -96,7 +97,7 @@ TEST(Join, LaterWaitsHaveATimeOfTheirOwn) {
     const std::uint16_t port = freePort();
     std::vector<pid_t> processes;
     for (int rank = 0; rank < 2; ++rank) {
-      processes.push_back(forkProcess([&] {
+      processes.push_back(collective::forkProcess([&] {
         c10d::TCPStoreOptions options;
         options.port = port;
         options.isServer = rank == 0;
@@ -116,7 +117,7 @@ TEST(Join, LaterWaitsHaveATimeOfTheirOwn) {
       }));
     }
     for (const pid_t pid : processes)
-      EXPECT_EQ(describeExit(waitForProcess(pid)), "exited with 0") << hosts;
+      EXPECT_EQ(describeExit(collective::waitForProcess(pid)), "exited with 0") << hosts;
   }
 }
 
@@ -161,4 +162,4 @@ TEST(Join, TheAddressThatLeadsThere) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::group

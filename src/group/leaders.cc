@@ -6,7 +6,7 @@
 #include "collective/part.h"
 #include "collective/reduce.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 using Pending = Transport::Pending;
@@ -29,20 +29,21 @@ class Exchange {
       : leaders_(leaders),
         data_(data),
         direct_(goesDirect(data.size(), leaders.hosts())),
-        mine_(direct_ ? Range{0, data.size()}
-                      : partOf(data.size(), leaders.index(), leaders.hosts())),
+        mine_(direct_ ? collective::Range{0, data.size()}
+                      : collective::partOf(data.size(), leaders.index(), leaders.hosts())),
         theirs_(std::make_unique_for_overwrite<std::byte[]>(
             mine_.bytes * static_cast<std::size_t>(leaders.hosts()))) {}
 
   bool isDirect() const { return direct_; }
   // What this host reduces: all of it, or its part.
-  Range mine() const { return mine_; }
+  collective::Range mine() const { return mine_; }
 
   Status begin() {
     std::vector<Message> messages;
     for (int host = 0; host < leaders_.hosts(); ++host) {
       if (host == leaders_.index()) continue;
-      const Range part = direct_ ? mine_ : partOf(data_.size(), host, leaders_.hosts());
+      const collective::Range part =
+          direct_ ? mine_ : collective::partOf(data_.size(), host, leaders_.hosts());
       messages.push_back({Way::kReceive, host, place(host)});
       messages.push_back({Way::kSend, host, data_.subspan(part.offset, part.bytes)});
     }
@@ -58,7 +59,7 @@ class Exchange {
     std::vector<Message> messages;
     for (int host = 0; host < leaders_.hosts(); ++host) {
       if (host == leaders_.index()) continue;
-      const Range part = partOf(data_.size(), host, leaders_.hosts());
+      const collective::Range part = collective::partOf(data_.size(), host, leaders_.hosts());
       messages.push_back({Way::kReceive, host, data_.subspan(part.offset, part.bytes)});
       messages.push_back({Way::kSend, host, own()});
     }
@@ -77,14 +78,15 @@ class Exchange {
   Leaders& leaders_;
   const std::span<std::byte> data_;
   const bool direct_;
-  const Range mine_;
+  const collective::Range mine_;
   const std::unique_ptr<std::byte[]> theirs_;
   std::unique_ptr<Pending> pending_;
 };
 
 class WideReducing : public Leaders::Reducing {
  public:
-  WideReducing(Leaders& leaders, std::span<std::byte> data, Number number, Reduction reduction)
+  WideReducing(Leaders& leaders, std::span<std::byte> data, collective::Number number,
+               collective::Reduction reduction)
       : hosts_(leaders.hosts()),
         index_(leaders.index()),
         number_(number),
@@ -99,7 +101,7 @@ class WideReducing : public Leaders::Reducing {
     for (int host = 0; host < hosts_; ++host) {
       sources.push_back((host == index_ ? own : exchange_.place(host)).data());
     }
-    dure::reduce(number_, reduction_, own.data(), sources, own.size());
+    dure::collective::reduce(number_, reduction_, own.data(), sources, own.size());
     return exchange_.isDirect() ? Status() : exchange_.beginGather();
   }
   Status finish() override { return exchange_.waitForIt(); }
@@ -107,8 +109,8 @@ class WideReducing : public Leaders::Reducing {
  private:
   const int hosts_;
   const int index_;
-  const Number number_;
-  const Reduction reduction_;
+  const collective::Number number_;
+  const collective::Reduction reduction_;
   Exchange exchange_;
 };
 
@@ -131,7 +133,7 @@ class NarrowSumming : public Leaders::Reducing {
   }
   Status proceed() override {
     if (auto status = exchange_.waitForIt(); !status) return status;
-    const Range mine = exchange_.mine();
+    const collective::Range mine = exchange_.mine();
     const std::size_t first = mine.offset / sizeof(std::uint16_t);
     const auto sums = data_.subspan(first, mine.bytes / sizeof(std::uint16_t));
     widenNumbers(wire_, numbersOf(0), sums);
@@ -181,8 +183,9 @@ Status Leaders::exchange(const std::vector<Message>& messages) {
   return (*pending)->wait();
 }
 
-std::unique_ptr<Leaders::Reducing> Leaders::reduce(std::span<std::byte> data, Number number,
-                                                   Reduction reduction) {
+std::unique_ptr<Leaders::Reducing> Leaders::reduce(std::span<std::byte> data,
+                                                   collective::Number number,
+                                                   collective::Reduction reduction) {
   return std::make_unique<WideReducing>(*this, data, number, reduction);
 }
 
@@ -194,7 +197,7 @@ std::unique_ptr<Leaders::Reducing> Leaders::sumNarrow(std::span<float> data, std
 std::size_t Leaders::summedSize(std::size_t count) const {
   const std::size_t bytes = count * sizeof(std::uint16_t);
   if (goesDirect(bytes, hosts())) return 0;
-  return partOf(bytes, index(), hosts()).bytes / sizeof(std::uint16_t);
+  return collective::partOf(bytes, index(), hosts()).bytes / sizeof(std::uint16_t);
 }
 
 Status Leaders::broadcast(std::span<std::byte> data, int root) {
@@ -243,4 +246,4 @@ Status Leaders::barrier() {
   return gather(bytes, 1);
 }
 
-}  // namespace dure
+}  // namespace dure::group

@@ -11,7 +11,7 @@
 #include "group/narrow.h"
 #include "group/transport.h"
 
-namespace dure {
+namespace dure::group {
 
 // What the leaders of the hosts compute together. Every leader calls the same in the same order.
 // Reductions are in the order of the hosts and the same bits everywhere.
@@ -34,7 +34,8 @@ class Leaders {
   };
 
   // `data` becomes the reduction of all leaders'. It stays where it is until that is finished.
-  std::unique_ptr<Reducing> reduce(std::span<std::byte> data, Number number, Reduction reduction);
+  std::unique_ptr<Reducing> reduce(std::span<std::byte> data, collective::Number number,
+                                   collective::Reduction reduction);
   // The sum, in numbers of 16 bits on the network. What rounding loses is held back in `mine`, as
   // long as the data, and `summed`, as long as summedSize() of it.
   std::unique_ptr<Reducing> sumNarrow(std::span<float> data, std::span<float> mine,
@@ -57,4 +58,4 @@ class Leaders {
   std::int64_t sent_ = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::group

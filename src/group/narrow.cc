@@ -5,7 +5,7 @@
 
 #include "collective/half.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 constexpr std::string_view kMagic = "dure feedback 1\n";
@@ -15,13 +15,13 @@ constexpr float kLargestBFloat16 = 3.3895314e38F;
 
 struct Float16 {
   static constexpr float kLargest = kLargestFloat16;
-  static std::uint16_t narrow(float value) { return toFloat16(value); }
-  static float widen(std::uint16_t bits) { return fromFloat16(bits); }
+  static std::uint16_t narrow(float value) { return collective::toFloat16(value); }
+  static float widen(std::uint16_t bits) { return collective::fromFloat16(bits); }
 };
 struct BFloat16 {
   static constexpr float kLargest = kLargestBFloat16;
-  static std::uint16_t narrow(float value) { return toBFloat16(value); }
-  static float widen(std::uint16_t bits) { return fromBFloat16(bits); }
+  static std::uint16_t narrow(float value) { return collective::toBFloat16(value); }
+  static float widen(std::uint16_t bits) { return collective::fromBFloat16(bits); }
 };
 
 template <typename Format>
@@ -119,4 +119,4 @@ Result<Feedback> readFeedback(std::string_view bytes) {
   return feedback;
 }
 
-}  // namespace dure
+}  // namespace dure::group

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "group/group.h"
 
-namespace dure {
+namespace dure::group {
 
 // Numbers of 32 bits as numbers of 16, and back. `wire` is a narrow one.
 
@@ -36,4 +36,4 @@ std::string writeFeedback(const Feedback& feedback);
 // Invalid if it is not something that writeFeedback wrote.
 Result<Feedback> readFeedback(std::string_view bytes);
 
-}  // namespace dure
+}  // namespace dure::group

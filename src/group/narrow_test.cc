@@ -10,7 +10,7 @@
 #include "collective/reference.h"
 #include "group/test_ranks.h"
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 constexpr Wire kNarrow[] = {Wire::kBFloat16, Wire::kFloat16};
@@ -182,4 +182,4 @@ TEST(Narrow, ARunGoesOnWithTheSameBits) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::group

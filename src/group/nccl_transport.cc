@@ -7,7 +7,7 @@
 #include <exception>
 #include <utility>
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 using c10d::ProcessGroupNCCL;
@@ -98,17 +98,17 @@ Result<std::unique_ptr<Transport>> connectNccl(const c10::intrusive_ptr<c10d::St
   }
 }
 
-}  // namespace dure
+}  // namespace dure::group
 
 #else
 
-namespace dure {
+namespace dure::group {
 
 Result<std::unique_ptr<Transport>> connectNccl(const c10::intrusive_ptr<c10d::Store>&, int, int,
                                                Duration) {
   return Error(Code::kInvalid, "torch was built without NCCL");
 }
 
-}  // namespace dure
+}  // namespace dure::group
 
 #endif

@@ -15,7 +15,7 @@
 #include "group/join.h"
 
 // For tests: ranks as threads, on hosts that are only called so.
-namespace dure {
+namespace dure::group {
 
 inline std::uint16_t freePort() {
   const Fd fd(socket(AF_INET, SOCK_STREAM, 0));
@@ -57,4 +57,4 @@ inline void runOnHosts(const std::string& hosts, Wire wire,
   }
 }
 
-}  // namespace dure
+}  // namespace dure::group

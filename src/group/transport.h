@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::group {
 
 // Bytes that go to another host, or come from it.
 struct Message {
@@ -36,4 +36,4 @@ class Transport {
   virtual Result<std::unique_ptr<Pending>> begin(const std::vector<Message>& messages) = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::group

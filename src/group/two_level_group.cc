@@ -5,7 +5,7 @@
 #include <deque>
 #include <utility>
 
-namespace dure {
+namespace dure::group {
 namespace {
 
 // Between hosts data goes in such pieces, so that one is reduced within the hosts while others are
@@ -37,7 +37,7 @@ int Topology::memberOf(int of_rank) const {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), of_rank) - ranks.begin());
 }
 
-TwoLevelGroup::TwoLevelGroup(Topology topology, std::unique_ptr<HostGroup> host,
+TwoLevelGroup::TwoLevelGroup(Topology topology, std::unique_ptr<collective::HostGroup> host,
                              std::unique_ptr<Leaders> leaders, Wire wire)
     : topology_(std::move(topology)),
       wire_(wire),
@@ -67,19 +67,22 @@ Status TwoLevelGroup::operate(const Body& body) {
 }
 
 Status TwoLevelGroup::sum(std::span<float> data, int stream) {
-  return allReduce(std::as_writable_bytes(data), Number::kFloat32, Reduction::kSum, stream);
+  return allReduce(std::as_writable_bytes(data), collective::Number::kFloat32,
+                   collective::Reduction::kSum, stream);
 }
 
 Status TwoLevelGroup::sum(std::span<double> data) {
-  return allReduce(std::as_writable_bytes(data), Number::kFloat64, Reduction::kSum);
+  return allReduce(std::as_writable_bytes(data), collective::Number::kFloat64,
+                   collective::Reduction::kSum);
 }
 
 Status TwoLevelGroup::sum(std::span<std::int64_t> data) {
-  return allReduce(std::as_writable_bytes(data), Number::kInt64, Reduction::kSum);
+  return allReduce(std::as_writable_bytes(data), collective::Number::kInt64,
+                   collective::Reduction::kSum);
 }
 
-Status TwoLevelGroup::allReduce(std::span<std::byte> data, Number number, Reduction reduction,
-                                std::optional<int> stream) {
+Status TwoLevelGroup::allReduce(std::span<std::byte> data, collective::Number number,
+                                collective::Reduction reduction, std::optional<int> stream) {
   return operate([&] {
     return hosts_ == 1 ? host_->allReduce(data, number, reduction)
                        : reduceOverHosts(data, number, reduction, stream);
@@ -87,16 +90,16 @@ Status TwoLevelGroup::allReduce(std::span<std::byte> data, Number number, Reduct
 }
 
 Status TwoLevelGroup::reduceScatter(std::span<const std::byte> all, std::span<std::byte> mine,
-                                    Number number, Reduction reduction) {
+                                    collective::Number number, collective::Reduction reduction) {
   return operate([&] { return host_->reduceScatter(all, mine, number, reduction); });
 }
 
 // Three pieces are under way at a time: one is reduced within the host and sent, one has arrived
 // and its sum is sent, one has all sums and is given to the members.
-Status TwoLevelGroup::reduceOverHosts(std::span<std::byte> data, Number number, Reduction reduction,
-                                      std::optional<int> stream) {
-  const bool narrow = stream && wire_ != Wire::kFloat32 && number == Number::kFloat32 &&
-                      reduction == Reduction::kSum;
+Status TwoLevelGroup::reduceOverHosts(std::span<std::byte> data, collective::Number number,
+                                      collective::Reduction reduction, std::optional<int> stream) {
+  const bool narrow = stream && wire_ != Wire::kFloat32 && number == collective::Number::kFloat32 &&
+                      reduction == collective::Reduction::kSum;
   HeldBack* held = narrow && leaders_ ? &heldBack(*stream, data.size() / sizeof(float)) : nullptr;
   const std::size_t pieces = std::max<std::size_t>(1, (data.size() + kPiece - 1) / kPiece);
   std::deque<std::unique_ptr<Leaders::Reducing>> under_way;
@@ -124,8 +127,10 @@ Status TwoLevelGroup::reduceOverHosts(std::span<std::byte> data, Number number, 
 }
 
 std::unique_ptr<Leaders::Reducing> TwoLevelGroup::reducing(std::span<std::byte> piece,
-                                                           std::size_t offset, Number number,
-                                                           Reduction reduction, HeldBack* held) {
+                                                           std::size_t offset,
+                                                           collective::Number number,
+                                                           collective::Reduction reduction,
+                                                           HeldBack* held) {
   if (!held) return leaders_->reduce(piece, number, reduction);
   const std::span<float> floats(reinterpret_cast<float*>(piece.data()),
                                 piece.size() / sizeof(float));
@@ -204,9 +209,9 @@ Status TwoLevelGroup::barrier() {
   });
 }
 
-std::unique_ptr<AdoptedMemory> TwoLevelGroup::share(std::span<float> data) {
+std::unique_ptr<collective::AdoptedMemory> TwoLevelGroup::share(std::span<float> data) {
   if (!hasNeighbours()) return nullptr;
-  auto adopted = AdoptedMemory::adopt(std::as_writable_bytes(data));
+  auto adopted = collective::AdoptedMemory::adopt(std::as_writable_bytes(data));
   return adopted ? std::move(*adopted) : nullptr;
 }
 
@@ -227,4 +232,4 @@ Status TwoLevelGroup::restoreFeedback(std::string_view bytes) {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::group

@@ -9,7 +9,7 @@
 #include "group/group.h"
 #include "group/leaders.h"
 
-namespace dure {
+namespace dure::group {
 
 // Which ranks share a host, and which host this one is on.
 struct Topology {
@@ -26,7 +26,7 @@ struct Topology {
 class TwoLevelGroup : public Group {
  public:
   // `leaders` only in a leader, and only if there are several hosts.
-  TwoLevelGroup(Topology topology, std::unique_ptr<HostGroup> host,
+  TwoLevelGroup(Topology topology, std::unique_ptr<collective::HostGroup> host,
                 std::unique_ptr<Leaders> leaders, Wire wire);
 
   Status sum(std::span<float> data, int stream) override;
@@ -35,17 +35,17 @@ class TwoLevelGroup : public Group {
   Status broadcast(std::span<std::byte> data, int root) override;
   Status gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   Status barrier() override;
-  std::unique_ptr<AdoptedMemory> share(std::span<float> data) override;
+  std::unique_ptr<collective::AdoptedMemory> share(std::span<float> data) override;
   // Whether sharing can gain anything: other ranks are on this host.
   bool hasNeighbours() const { return host_->size() > 1; }
 
   // Every member's `data` becomes the reduction of all. Only sums of 32-bit floats with a stream
   // are narrowed between hosts.
-  Status allReduce(std::span<std::byte> data, Number number, Reduction reduction,
-                   std::optional<int> stream = std::nullopt);
+  Status allReduce(std::span<std::byte> data, collective::Number number,
+                   collective::Reduction reduction, std::optional<int> stream = std::nullopt);
   // Of these, the one of every member that stands for it: only within one host.
-  Status reduceScatter(std::span<const std::byte> all, std::span<std::byte> mine, Number number,
-                       Reduction reduction);
+  Status reduceScatter(std::span<const std::byte> all, std::span<std::byte> mine,
+                       collective::Number number, collective::Reduction reduction);
 
   Traffic traffic() const override;
   std::string feedback() const override;
@@ -57,10 +57,11 @@ class TwoLevelGroup : public Group {
  private:
   template <typename Body>
   Status operate(const Body& body);
-  Status reduceOverHosts(std::span<std::byte> data, Number number, Reduction reduction,
-                         std::optional<int> stream);
+  Status reduceOverHosts(std::span<std::byte> data, collective::Number number,
+                         collective::Reduction reduction, std::optional<int> stream);
   std::unique_ptr<Leaders::Reducing> reducing(std::span<std::byte> piece, std::size_t offset,
-                                              Number number, Reduction reduction, HeldBack* held);
+                                              collective::Number number,
+                                              collective::Reduction reduction, HeldBack* held);
   HeldBack& heldBack(int stream, std::size_t count);
   Status broadcastOverHosts(std::span<std::byte> data, int root);
   Status gatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all);
@@ -68,7 +69,7 @@ class TwoLevelGroup : public Group {
 
   const Topology topology_;
   const Wire wire_;
-  std::unique_ptr<HostGroup> host_;
+  std::unique_ptr<collective::HostGroup> host_;
   std::unique_ptr<Leaders> leaders_;
   std::optional<Error> failed_;
   Feedback feedback_;
@@ -77,4 +78,4 @@ class TwoLevelGroup : public Group {
   std::chrono::nanoseconds waited_{0};
 };
 
-}  // namespace dure
+}  // namespace dure::group

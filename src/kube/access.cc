@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "kube/base64.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 constexpr std::size_t kLargestFile = 16u << 20u;
@@ -213,4 +213,4 @@ Result<KubeAccess> accessInPod(const std::string& root) {
   return access;
 }
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::kube {
 
 // A program that is asked for credentials, as cloud providers ship one.
 struct ExecPlugin {
@@ -53,4 +53,4 @@ Result<KubeAccess> findAccess(const KubeAccessOptions& options);
 // The account of a pod; `root` is put before the paths, for tests.
 Result<KubeAccess> accessInPod(const std::string& root = "");
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "kube/credentials.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST_F(PluginTest, SaysWhatWentWrong) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kube

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace dure {
+namespace dure::kube {
 
 std::string toBase64(std::string_view bytes) {
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
@@ -33,4 +33,4 @@ Result<std::string> fromBase64(std::string_view text) {
   return decoded;
 }
 
-}  // namespace dure
+}  // namespace dure::kube

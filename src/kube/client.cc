@@ -7,7 +7,7 @@
 #include <curl/curl.h>
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using nlohmann::json;
@@ -430,4 +430,4 @@ void keepWatching(KubeClient& client, const KubeWatch& watch, const std::stop_to
   }
 }
 
-}  // namespace dure
+}  // namespace dure::kube

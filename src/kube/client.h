@@ -13,7 +13,7 @@
 #include "kube/http.h"
 #include "kube/websocket.h"
 
-namespace dure {
+namespace dure::kube {
 
 // A kind of objects, as the API server addresses it.
 struct KubeKind {
@@ -153,4 +153,4 @@ struct KubeWatch {
 };
 void keepWatching(KubeClient& client, const KubeWatch& watch, const std::stop_token& stop);
 
-}  // namespace dure
+}  // namespace dure::kube

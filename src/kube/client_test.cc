@@ -7,7 +7,7 @@
 
 #include "kube/test_server.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using nlohmann::json;
@@ -307,4 +307,4 @@ TEST(KubeClientTest, ReadsLogsAsTheyCome) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kube

@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "kube/timestamp.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using namespace std::chrono_literals;
@@ -149,4 +149,4 @@ Status Credentials::askPlugin() {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "kube/access.h"
 
-namespace dure {
+namespace dure::kube {
 
 // Whom a request says it comes from.
 struct Credential {
@@ -37,4 +37,4 @@ class Credentials {
   TimePoint good_until_;   // guarded by mutex_
 };
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -6,7 +6,7 @@
 
 #include "kube/websocket.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using nlohmann::json;
@@ -76,4 +76,4 @@ Result<int> exec(KubeClient& client, const ExecRequest& request,
   }
 }
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -8,7 +8,7 @@
 
 #include "kube/client.h"
 
-namespace dure {
+namespace dure::kube {
 
 enum class ExecStream { kOut, kErr };
 
@@ -27,4 +27,4 @@ Result<int> exec(KubeClient& client, const ExecRequest& request,
                  const std::function<void(ExecStream, std::string_view)>& take,
                  const std::stop_token& stop = {});
 
-}  // namespace dure
+}  // namespace dure::kube

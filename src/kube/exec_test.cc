@@ -8,7 +8,7 @@
 #include "kube/test_server.h"
 #include "kube/websocket.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 // What a server says to be spoken to in messages.
@@ -63,4 +63,4 @@ TEST(ExecTest, AConnectionThatEndsBeforeTheCommandIsAnError) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kube

@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 constexpr long kConnectPatience = 10'000;  // ms
@@ -96,4 +96,4 @@ Error connectionError(CURLcode code, const std::string& reason, const KubeAccess
   return Error(Code::kUnavailable, fmt::format("cannot reach the cluster at {}: {}", server, why));
 }
 
-}  // namespace dure
+}  // namespace dure::kube

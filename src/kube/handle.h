@@ -9,7 +9,7 @@
 #include "kube/credentials.h"
 
 // What every conversation with the server sets on curl's handle, whatever it is about.
-namespace dure {
+namespace dure::kube {
 
 struct CurlHandleDeleter {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -37,4 +37,4 @@ std::string authorityOf(const std::string& url);
 // Why a conversation failed, in a sentence.
 Error connectionError(CURLcode code, const std::string& reason, const KubeAccess& access);
 
-}  // namespace dure
+}  // namespace dure::kube

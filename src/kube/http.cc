@@ -8,7 +8,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 constexpr std::size_t kLargestBody = 64u << 20u;
@@ -135,4 +135,4 @@ std::optional<TimePoint> expiryOf(const std::string& certificate) {
   return std::chrono::system_clock::from_time_t(timegm(&when));
 }
 
-}  // namespace dure
+}  // namespace dure::kube

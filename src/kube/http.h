@@ -14,7 +14,7 @@
 #include "kube/credentials.h"
 #include "kube/handle.h"
 
-namespace dure {
+namespace dure::kube {
 
 struct HttpCall {
   std::string method = "GET";
@@ -53,4 +53,4 @@ class HttpClient {
 // When a certificate in PEM runs out; nothing if it is none.
 std::optional<TimePoint> expiryOf(const std::string& certificate);
 
-}  // namespace dure
+}  // namespace dure::kube

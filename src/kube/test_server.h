@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 
-namespace dure {
+namespace dure::kube {
 
 // An HTTP server on loopback that says what a test tells it to, word for word. Every connection is
 // answered in a thread of its own.
@@ -117,4 +117,4 @@ class TestServer {
   std::vector<Asked> asked_;          // guarded by mutex_
 };
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace dure {
+namespace dure::kube {
 
 std::optional<TimePoint> parseTimestamp(const std::string& text) {
   std::tm parts{};
@@ -34,4 +34,4 @@ std::optional<TimePoint> parseTimestamp(const std::string& text) {
          Duration(static_cast<std::int64_t>(fraction * 1000));
 }
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 TEST(TimestampTest, IsReadInEveryFormThatIsWritten) {
@@ -22,4 +22,4 @@ TEST(TimestampTest, AnythingElseIsNone) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kube

@@ -11,7 +11,7 @@
 
 #include "kube/base64.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -255,4 +255,4 @@ Result<std::optional<std::string>> WebSocket::receive(const std::stop_token& sto
   }
 }
 
-}  // namespace dure
+}  // namespace dure::kube

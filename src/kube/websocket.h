@@ -9,7 +9,7 @@
 
 #include "kube/handle.h"
 
-namespace dure {
+namespace dure::kube {
 
 // One conversation in messages of bytes, as the API server holds it for exec and attach.
 class WebSocket {
@@ -54,4 +54,4 @@ Result<std::optional<WebSocketFrame>> parseFrame(std::string_view bytes, std::si
 // A client's frame: masked, as the protocol demands.
 std::string makeFrame(std::uint8_t opcode, std::string_view payload, std::uint32_t mask);
 
-}  // namespace dure
+}  // namespace dure::kube

@@ -6,7 +6,7 @@
 
 #include "kube/test_server.h"
 
-namespace dure {
+namespace dure::kube {
 namespace {
 
 using testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST(WebSocketTest, AServerThatSaysNothingIsNotWaitedForForever) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kube

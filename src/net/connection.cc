@@ -12,7 +12,7 @@
 
 #include "net/tls.h"
 
-namespace dure {
+namespace dure::net {
 namespace {
 
 constexpr std::size_t kReadSize = 256u << 10u;
@@ -199,4 +199,4 @@ void Connection::close() {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::net

@@ -12,7 +12,7 @@
 #include "net/frame.h"
 #include "net/tls_side.h"
 
-namespace dure {
+namespace dure::net {
 
 // Frames over one TCP or Unix stream. Everything happens on the thread that runs the loop.
 // Shared because every operation under way holds it until its callback has run.
@@ -79,4 +79,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool finishing_ = false;
 };
 
-}  // namespace dure
+}  // namespace dure::net

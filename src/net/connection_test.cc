@@ -13,7 +13,7 @@
 #include <functional>
 #include <vector>
 
-namespace dure {
+namespace dure::net {
 namespace {
 
 using testing::ElementsAre;
@@ -318,4 +318,4 @@ TEST(ConnectionEnd, FinishSendsEverythingAlsoToAPeerThatIsTalking) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::net

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::net {
 
 void appendFrame(std::string& out, std::uint8_t type, std::string_view payload) {
   const auto length = static_cast<std::uint32_t>(payload.size() + 1);
@@ -38,4 +38,4 @@ Result<std::optional<Frame>> FrameReader::next() {
       Frame{static_cast<std::uint8_t>(rest[4]), rest.substr(kFrameHeader, length - 1)});
 }
 
-}  // namespace dure
+}  // namespace dure::net

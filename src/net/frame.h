@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::net {
 
 // A message on a stream of bytes: a little-endian length of 4 bytes (of what follows), one byte
 // that says what it is, and the payload.
@@ -42,4 +42,4 @@ class FrameReader {
   std::size_t limit_ = kMaxFrame;
 };
 
-}  // namespace dure
+}  // namespace dure::net

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-namespace dure {
+namespace dure::net {
 namespace {
 
 using Message = std::pair<int, std::string>;
@@ -132,4 +132,4 @@ TEST(FrameReader, ALimitMayBeRaisedForThoseWhoProvedWhoTheyAre) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::net

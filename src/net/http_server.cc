@@ -6,7 +6,7 @@
 #include <chrono>
 #include <optional>
 
-namespace dure {
+namespace dure::net {
 
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
@@ -121,4 +121,4 @@ HttpServer::~HttpServer() {
 
 int HttpServer::port() const { return state_->acceptor.local_endpoint().port(); }
 
-}  // namespace dure
+}  // namespace dure::net

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "net/asio.h"
 
-namespace dure {
+namespace dure::net {
 
 struct HttpRequest {
   std::string method;
@@ -44,4 +44,4 @@ class HttpServer {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace dure
+}  // namespace dure::net

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 
-namespace dure {
+namespace dure::net {
 namespace {
 
 using testing::HasSubstr;
@@ -229,4 +229,4 @@ TEST(HttpServerEnd, APortThatIsNoneIsAnError) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::net

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace dure {
+namespace dure::net {
 namespace {
 
 constexpr const char* kIdentity = "dure";
@@ -57,4 +57,4 @@ std::shared_ptr<asio::ssl::context> tlsWithSecret(const std::string& secret) {
   return tls;
 }
 
-}  // namespace dure
+}  // namespace dure::net

@@ -1,7 +1,7 @@
 #pragma once
 
-namespace dure {
+namespace dure::net {
 
 enum class TlsSide { kClient, kServer };
 
-}  // namespace dure
+}  // namespace dure::net

@@ -16,7 +16,7 @@
 
 #include "net/connection.h"
 
-namespace dure {
+namespace dure::net {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST_F(Tls, ACertificateInsteadOfTheSecretIsNotSpokenTo) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::net

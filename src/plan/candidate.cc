@@ -1,6 +1,6 @@
 #include "plan/candidate.h"
 
-namespace dure {
+namespace dure::plan {
 
 std::optional<Threshold> findThreshold(const std::vector<Candidate>& candidates, int wanted) {
   std::vector<std::int64_t> nodes_with(static_cast<std::size_t>(wanted) + 1);
@@ -28,4 +28,4 @@ bool takenBefore(const Candidate& a, const Candidate& b) {
   return nameBefore(a.node->name, b.node->name);
 }
 
-}  // namespace dure
+}  // namespace dure::plan

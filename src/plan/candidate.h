@@ -9,7 +9,7 @@
 
 // The problem without its origin: nodes with a capacity and a weight, of which the fewest are to be
 // chosen whose capacities reach what is wanted.
-namespace dure {
+namespace dure::plan {
 
 struct Candidate {
   const Node* node = nullptr;
@@ -46,4 +46,4 @@ std::optional<Threshold> findThreshold(const std::vector<Candidate>& candidates,
 // True if the first is taken before the second in a rack where both have the same capacity.
 bool takenBefore(const Candidate& a, const Candidate& b);
 
-}  // namespace dure
+}  // namespace dure::plan

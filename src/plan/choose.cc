@@ -8,7 +8,7 @@
 
 #include "plan/greedy.h"
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 struct PlaceHash {
@@ -82,4 +82,4 @@ std::optional<Choice> chooseNodes(const std::vector<Candidate>& candidates, int 
   return choice;
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -6,7 +6,7 @@
 #include "plan/candidate.h"
 #include "plan/search.h"
 
-namespace dure {
+namespace dure::plan {
 
 struct Choice {
   std::vector<Candidate> nodes;  // largest first; of equal ones the lightest, then by name
@@ -24,4 +24,4 @@ struct Choice {
 std::optional<Choice> chooseNodes(const std::vector<Candidate>& candidates, int wanted,
                                   double max_work = kMaxWork);
 
-}  // namespace dure
+}  // namespace dure::plan

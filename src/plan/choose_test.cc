@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 // How good a choice is, in the order of the wishes; the least is the best.
@@ -172,4 +172,4 @@ TEST(ChooseTest, LeavesTheLargeHolesWhereSumsAreEqual) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::plan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 // What a set of racks has to give, kept up to date while racks come and go.
@@ -129,4 +129,4 @@ std::vector<Candidate> chooseGreedily(const Threshold& threshold, const std::vec
   return candidates;
 }
 
-}  // namespace dure
+}  // namespace dure::plan

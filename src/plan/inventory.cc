@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -58,4 +58,4 @@ bool nameBefore(const std::string& a, const std::string& b) {
   return a < b;
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -7,7 +7,7 @@
 #include <vector>
 
 // What the nodes of a cluster have to give. Plain data: whoever reads a cluster fills it in.
-namespace dure {
+namespace dure::plan {
 
 // More than anybody asks for.
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
@@ -65,4 +65,4 @@ struct Inventory {
 // "node-2" comes before "node-10": numbers in names count as numbers. A total order.
 bool nameBefore(const std::string& a, const std::string& b);
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -7,14 +7,14 @@
 
 #include <nlohmann/json.hpp>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 using nlohmann::json;
 
 // The longest that a planned pod counts before the scheduler has bound it: as long as gangs wait
 // for their pods unless they are told otherwise.
-constexpr Duration kPlanned = Timeouts{}.start;
+constexpr Duration kPlanned = spec::Timeouts{}.start;
 
 // The value at the end of the names; null if there is none.
 const json& at(const json& object, std::initializer_list<const char*> names) {
@@ -206,7 +206,7 @@ void InventoryBuilder::addPod(const json& pod) {
   }
 }
 
-Result<Inventory> parseInventory(std::string_view text_given, const NodeChoice& names,
+Result<Inventory> parseInventory(std::string_view text_given, const spec::NodeChoice& names,
                                  TimePoint now) {
   const json list = json::parse(text_given, nullptr, false);
   if (list.is_discarded()) return invalid("is not JSON");
@@ -225,4 +225,4 @@ Result<Inventory> parseInventory(std::string_view text_given, const NodeChoice& 
   return builder.take();
 }
 
-}  // namespace dure
+}  // namespace dure::plan

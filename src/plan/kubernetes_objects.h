@@ -13,7 +13,7 @@
 #include "plan/inventory.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::plan {
 
 // The label of a pod that says which job it belongs to.
 inline constexpr const char* kJobLabel = "dure/job";
@@ -27,7 +27,7 @@ inline constexpr const char* kManagedByDure = "dure";
 class InventoryBuilder {
  public:
   // `names` says which labels are zone and rack.
-  InventoryBuilder(const NodeChoice& names, TimePoint now) : names_(names), now_(now) {}
+  InventoryBuilder(const spec::NodeChoice& names, TimePoint now) : names_(names), now_(now) {}
 
   // Invalid, with the name of the node, if it is not what it should be.
   Status addNode(const nlohmann::json& node);
@@ -40,17 +40,18 @@ class InventoryBuilder {
  private:
   std::string nodeOf(const nlohmann::json& pod) const;
 
-  NodeChoice names_;
+  spec::NodeChoice names_;
   TimePoint now_;
   Inventory inventory_;
   std::unordered_map<std::string, std::size_t> index_;  // by name
 };
 
 // What `kubectl get nodes,pods -A -o json` prints; without pods, nodes are free.
-Result<Inventory> parseInventory(std::string_view text, const NodeChoice& names, TimePoint now);
+Result<Inventory> parseInventory(std::string_view text, const spec::NodeChoice& names,
+                                 TimePoint now);
 
 // "500m", "2", "16Gi" in thousandths, rounded up, and the largest number for all that is larger;
 // nothing for anything else.
 std::optional<std::int64_t> parseMilli(std::string_view quantity);
 
-}  // namespace dure
+}  // namespace dure::plan

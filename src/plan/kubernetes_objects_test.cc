@@ -5,7 +5,7 @@
 
 #include "plan/place.h"
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 const TimePoint kNow = parseTime("2026-11-17T12:00:00.000Z");
@@ -34,7 +34,7 @@ constexpr std::string_view kCluster = R"({"kind": "List", "items": [
 ]})";
 
 TEST(KubernetesObjectsTest, NodesAreWhatTheyHaveLessWhatUnfinishedPodsAskFor) {
-  const auto inventory = parseInventory(kCluster, NodeChoice{}, kNow);
+  const auto inventory = parseInventory(kCluster, spec::NodeChoice{}, kNow);
   ASSERT_TRUE(inventory) << inventory.error().message();
   ASSERT_EQ(inventory->nodes.size(), 2u);
   const Node& a = inventory->nodes[0];
@@ -53,9 +53,9 @@ TEST(KubernetesObjectsTest, NodesAreWhatTheyHaveLessWhatUnfinishedPodsAskFor) {
 }
 
 TEST(KubernetesObjectsTest, SaysWhoHasTheGpus) {
-  const auto inventory = parseInventory(kCluster, NodeChoice{}, kNow);
+  const auto inventory = parseInventory(kCluster, spec::NodeChoice{}, kNow);
   Request request{.split = 6};
-  request.nodes.tolerations = {{.key = "gpu", .op = TolerationTest::kExists}};
+  request.nodes.tolerations = {{.key = "gpu", .op = spec::TolerationTest::kExists}};
   const auto outcome = place(request, *inventory);
   ASSERT_TRUE(std::holds_alternative<Shortage>(outcome));
   EXPECT_EQ(std::get<Shortage>(outcome).waiting(),
@@ -64,12 +64,12 @@ TEST(KubernetesObjectsTest, SaysWhoHasTheGpus) {
 
 TEST(KubernetesObjectsTest, RefusesWhatIsNoList) {
   for (const std::string_view text : {"", "[]", "{}", "{\"items\": 3}", "kind: List"}) {
-    EXPECT_FALSE(parseInventory(text, NodeChoice{}, kNow)) << text;
+    EXPECT_FALSE(parseInventory(text, spec::NodeChoice{}, kNow)) << text;
   }
   const auto broken = parseInventory(
       R"({"items": [{"kind": "Node", "metadata": {"name": "a"},
           "status": {"allocatable": {"cpu": "many"}}}]})",
-      NodeChoice{}, kNow);
+      spec::NodeChoice{}, kNow);
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().message(), "node a: no quantity of cpu: \"many\"");
 }
@@ -102,7 +102,7 @@ Inventory withPod(const std::string& metadata, const std::string& spec,
   const auto inventory = parseInventory(
       R"({"items": [)" + node("a") + node("b") + R"({"kind": "Pod", "metadata": {"name": "p", )" +
           metadata + R"(}, "spec": {)" + spec + R"(}, "status": {"phase": ")" + phase + R"("}}]})",
-      NodeChoice{}, kNow);
+      spec::NodeChoice{}, kNow);
   EXPECT_TRUE(inventory) << inventory.error().message();
   return inventory ? *inventory : Inventory{};
 }
@@ -147,4 +147,4 @@ TEST(KubernetesObjectsTest, AStrangePodCostsItsNodeAndNoOther) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::plan

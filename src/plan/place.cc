@@ -6,7 +6,7 @@
 #include "plan/choose.h"
 #include "plan/shortage.h"
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 // Beyond it weights are taken as equal; their squares can still be added up.
@@ -138,4 +138,4 @@ std::variant<Placement, Shortage> place(const Request& request, const Inventory&
   return sharesOf(request, choice, fill(choice, wanted));
 }
 
-}  // namespace dure
+}  // namespace dure::plan

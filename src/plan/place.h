@@ -9,7 +9,7 @@
 #include "plan/inventory.h"
 #include "plan/request.h"
 
-namespace dure {
+namespace dure::plan {
 
 // What one node gives.
 struct NodeShare {
@@ -57,4 +57,4 @@ struct Shortage {
 // decided by names. Pure: the same request and nodes, in any order, give the same answer.
 std::variant<Placement, Shortage> place(const Request& request, const Inventory& inventory);
 
-}  // namespace dure
+}  // namespace dure::plan

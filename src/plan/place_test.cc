@@ -7,7 +7,7 @@
 #include <map>
 #include <random>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 using testing::ElementsAre;
@@ -145,7 +145,7 @@ TEST(PlaceTest, SaysWhenNoNodeWillEverDo) {
 }
 
 TEST(PlaceTest, AJobAsksForItsWholeGang) {
-  Job job;
+  spec::Job job;
   job.workers = {2, 4};
   job.roles = {.chief = 1, .ps = 2, .evaluator = 1};
   job.resources = {.cpus = 0.5, .memory = 1 << 20, .gpus = 2};
@@ -156,7 +156,7 @@ TEST(PlaceTest, AJobAsksForItsWholeGang) {
 }
 
 struct RefusalCase {
-  NodeChoice nodes;
+  spec::NodeChoice nodes;
   std::string why;
 };
 
@@ -164,9 +164,9 @@ TEST(PlaceTest, NodesAreChosenByLabelsAndTaints) {
   Node node = gpuNode("a", 1);
   node.labels = {{"disk", "ssd"}, {"generation", "7"}};
   node.taints = {{"gpu", "yes", "NoSchedule"}, {"soft", "", "PreferNoSchedule"}};
-  const Toleration gpu{.key = "gpu", .value = "yes"};
-  const auto with = [&](NodeRule rule) {
-    return NodeChoice{.affinity = {std::move(rule)}, .tolerations = {gpu}};
+  const spec::Toleration gpu{.key = "gpu", .value = "yes"};
+  const auto with = [&](spec::NodeRule rule) {
+    return spec::NodeChoice{.affinity = {std::move(rule)}, .tolerations = {gpu}};
   };
   const std::string disk = "label disk is not as nodes.affinity wants it";
   const std::string generation = "label generation is not as nodes.affinity wants it";
@@ -174,19 +174,19 @@ TEST(PlaceTest, NodesAreChosenByLabelsAndTaints) {
   const std::vector<RefusalCase> cases{
       {{}, taint},
       {{.tolerations = {gpu}}, ""},
-      {{.tolerations = {{.op = TolerationTest::kExists}}}, ""},
+      {{.tolerations = {{.op = spec::TolerationTest::kExists}}}, ""},
       {{.tolerations = {{.key = "gpu", .value = "no"}}}, taint},
       {{.tolerations = {{.key = "gpu", .value = "yes", .effect = "NoExecute"}}}, taint},
       {{.selector = {{"disk", "ssd"}}, .tolerations = {gpu}}, ""},
       {{.selector = {{"disk", "hdd"}}, .tolerations = {gpu}}, "label disk is not hdd"},
       {{.selector = {{"pool", "x"}}, .tolerations = {gpu}}, "no label pool"},
-      {with({"disk", LabelTest::kIn, {"nvme", "ssd"}}), ""},
-      {with({"disk", LabelTest::kNotIn, {"nvme", "ssd"}}), disk},
-      {with({"pool", LabelTest::kNotIn, {"x"}}), ""},
-      {with({"disk", LabelTest::kExists, {}}), ""},
-      {with({"disk", LabelTest::kDoesNotExist, {}}), disk},
-      {with({"generation", LabelTest::kGt, {"6"}}), ""},
-      {with({"generation", LabelTest::kLt, {"7"}}), generation},
+      {with({"disk", spec::LabelTest::kIn, {"nvme", "ssd"}}), ""},
+      {with({"disk", spec::LabelTest::kNotIn, {"nvme", "ssd"}}), disk},
+      {with({"pool", spec::LabelTest::kNotIn, {"x"}}), ""},
+      {with({"disk", spec::LabelTest::kExists, {}}), ""},
+      {with({"disk", spec::LabelTest::kDoesNotExist, {}}), disk},
+      {with({"generation", spec::LabelTest::kGt, {"6"}}), ""},
+      {with({"generation", spec::LabelTest::kLt, {"7"}}), generation},
   };
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EXPECT_EQ(refusal(cases[i].nodes, node), cases[i].why) << "case " << i;
@@ -276,4 +276,4 @@ TEST(PlaceTest, NamesWithNumbersAreInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::plan

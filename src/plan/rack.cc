@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 // Sorts, and drops all but the first `limit`.
@@ -212,4 +212,4 @@ std::vector<Candidate> Rack::pick(int count, int loss) const {
   return picked;
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -4,7 +4,7 @@
 
 #include "plan/candidate.h"
 
-namespace dure {
+namespace dure::plan {
 
 // How many nodes a group of them (a rack, a zone) can contribute at most.
 struct Profile {
@@ -68,4 +68,4 @@ class Rack {
   Profile profile_;
 };
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 // So far below 0 that no sum of nodes brings it back.
@@ -137,4 +137,4 @@ std::optional<int> fewestGroups(const Threshold& threshold, const std::vector<Pr
   }
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -6,7 +6,7 @@
 
 #include "plan/search.h"
 
-namespace dure {
+namespace dure::plan {
 
 // What may still be used: zones and racks beside those that must be, and loss.
 struct Budget {
@@ -72,4 +72,4 @@ std::optional<int> fewestGroups(const Threshold& threshold, const std::vector<Pr
 std::vector<std::size_t> largest(std::size_t count, std::size_t limit,
                                  const std::function<int(std::size_t)>& value);
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -11,43 +11,43 @@
 #include "spec/catalog.h"
 #include "spec/scalar.h"
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
-bool holds(const NodeRule& rule, const std::string* label) {
+bool holds(const spec::NodeRule& rule, const std::string* label) {
   switch (rule.op) {
-    case LabelTest::kIn:
-    case LabelTest::kNotIn: {
+    case spec::LabelTest::kIn:
+    case spec::LabelTest::kNotIn: {
       const bool among = label != nullptr && std::find(rule.values.begin(), rule.values.end(),
                                                        *label) != rule.values.end();
-      return among == (rule.op == LabelTest::kIn);
+      return among == (rule.op == spec::LabelTest::kIn);
     }
-    case LabelTest::kExists:
+    case spec::LabelTest::kExists:
       return label != nullptr;
-    case LabelTest::kDoesNotExist:
+    case spec::LabelTest::kDoesNotExist:
       return label == nullptr;
-    case LabelTest::kGt:
-    case LabelTest::kLt:
+    case spec::LabelTest::kGt:
+    case spec::LabelTest::kLt:
       break;
   }
-  const auto value = label == nullptr ? std::nullopt : readInteger(*label);
-  const auto limit = rule.values.empty() ? std::nullopt : readInteger(rule.values.front());
+  const auto value = label == nullptr ? std::nullopt : spec::readInteger(*label);
+  const auto limit = rule.values.empty() ? std::nullopt : spec::readInteger(rule.values.front());
   if (!value || !limit) return false;
-  return rule.op == LabelTest::kGt ? *value > *limit : *value < *limit;
+  return rule.op == spec::LabelTest::kGt ? *value > *limit : *value < *limit;
 }
 
-bool tolerates(const Toleration& toleration, const Taint& taint) {
+bool tolerates(const spec::Toleration& toleration, const Taint& taint) {
   if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
-  if (toleration.key.empty()) return toleration.op == TolerationTest::kExists;
+  if (toleration.key.empty()) return toleration.op == spec::TolerationTest::kExists;
   if (toleration.key != taint.key) return false;
-  return toleration.op == TolerationTest::kExists || toleration.value == taint.value;
+  return toleration.op == spec::TolerationTest::kExists || toleration.value == taint.value;
 }
 
-bool isTolerated(const NodeChoice& nodes, const Taint& taint) {
+bool isTolerated(const spec::NodeChoice& nodes, const Taint& taint) {
   // This one asks to be avoided, and forbids nothing.
   if (taint.effect == "PreferNoSchedule") return true;
   return std::any_of(nodes.tolerations.begin(), nodes.tolerations.end(),
-                     [&](const Toleration& t) { return tolerates(t, taint); });
+                     [&](const spec::Toleration& t) { return tolerates(t, taint); });
 }
 
 std::string taintText(const Taint& taint) {
@@ -57,7 +57,7 @@ std::string taintText(const Taint& taint) {
 
 }  // namespace
 
-Request makeRequest(const Job& job) {
+Request makeRequest(const spec::Job& job) {
   Request request;
   request.millicores = std::llround(std::ceil(std::min(job.resources.cpus, 1e9) * 1000));
   request.memory = job.resources.memory;
@@ -71,13 +71,13 @@ Request makeRequest(const Job& job) {
   return request;
 }
 
-std::string labelRefusal(const NodeChoice& nodes, const Node& node) {
+std::string labelRefusal(const spec::NodeChoice& nodes, const Node& node) {
   for (const auto& [key, value] : nodes.selector) {
     const auto label = node.labels.find(key);
     if (label == node.labels.end()) return fmt::format("no label {}", key);
     if (label->second != value) return fmt::format("label {} is not {}", key, value);
   }
-  for (const NodeRule& rule : nodes.affinity) {
+  for (const spec::NodeRule& rule : nodes.affinity) {
     const auto label = node.labels.find(rule.key);
     if (!holds(rule, label == node.labels.end() ? nullptr : &label->second)) {
       return fmt::format("label {} is not as nodes.affinity wants it", rule.key);
@@ -86,7 +86,7 @@ std::string labelRefusal(const NodeChoice& nodes, const Node& node) {
   return "";
 }
 
-std::string refusal(const NodeChoice& nodes, const Node& node) {
+std::string refusal(const spec::NodeChoice& nodes, const Node& node) {
   if (!node.ready) return "not ready";
   if (!node.schedulable) return "closed to new tasks";
   if (std::string why = labelRefusal(nodes, node); !why.empty()) return why;
@@ -123,4 +123,4 @@ std::string describeTask(const Request& request) {
   return join(parts, ", ") + " and " + last;
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -5,7 +5,7 @@
 #include "plan/reach.h"
 #include "plan/tightest.h"
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 Profile profileOf(const Threshold& threshold, const Zone& zone) {
@@ -111,4 +111,4 @@ std::optional<Found> searchExactly(const Threshold& threshold, const std::vector
   return found;
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -5,7 +5,7 @@
 
 #include "plan/rack.h"
 
-namespace dure {
+namespace dure::plan {
 
 using Zone = std::vector<Rack>;  // in the order of their names
 
@@ -24,4 +24,4 @@ inline constexpr double kMaxWork = 3e7;
 std::optional<Found> searchExactly(const Threshold& threshold, const std::vector<Zone>& zones,
                                    double max_work);
 
-}  // namespace dure
+}  // namespace dure::plan

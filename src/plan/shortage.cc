@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 using Counts = std::vector<std::pair<std::string, std::int64_t>>;
@@ -153,4 +153,4 @@ std::string Shortage::waiting() const {
   return text + heldBy(held);
 }
 
-}  // namespace dure
+}  // namespace dure::plan

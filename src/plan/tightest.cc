@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace dure {
+namespace dure::plan {
 namespace {
 
 using RackOptions = std::map<const Rack*, std::vector<Option>>;
@@ -225,4 +225,4 @@ std::optional<std::vector<Candidate>> tightestFit(const Threshold& threshold,
   return Walk(threshold, zones, options, budget, width, max_work).run();
 }
 
-}  // namespace dure
+}  // namespace dure::plan

@@ -5,7 +5,7 @@
 
 #include "plan/reach.h"
 
-namespace dure {
+namespace dure::plan {
 
 // The threshold's count of nodes within the budget that cost least; `reach` is how many the budget
 // could give at most, the count or more. Nothing if it would take more than `max_work` steps.
@@ -16,4 +16,4 @@ std::optional<std::vector<Candidate>> tightestFit(const Threshold& threshold,
 // Leaves the racks for which `keep` is true.
 void dropRacks(ZoneView& zone, const std::vector<bool>& keep);
 
-}  // namespace dure
+}  // namespace dure::plan

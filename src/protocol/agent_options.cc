@@ -3,7 +3,7 @@
 #include <charconv>
 #include <map>
 
-namespace dure {
+namespace dure::protocol {
 namespace {
 
 // The one list of the variables: name, and the member it fills.
@@ -69,4 +69,4 @@ Result<AgentOptions> agentOptionsFrom(const std::vector<std::string>& environmen
   return options;
 }
 
-}  // namespace dure
+}  // namespace dure::protocol

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::protocol {
 
 // What an agent is told when it is started. It stands in the agent's environment and is taken out
 // of what the programs see.
@@ -36,4 +36,4 @@ std::vector<std::string> toEnvironment(const AgentOptions& options);
 // Invalid, with the name of the variable that is missing or wrong.
 Result<AgentOptions> agentOptionsFrom(const std::vector<std::string>& environment);
 
-}  // namespace dure
+}  // namespace dure::protocol

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::protocol {
 namespace {
 
 AgentOptions sample() {
@@ -39,4 +39,4 @@ TEST(AgentOptions, RefuseAGenerationThatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::protocol

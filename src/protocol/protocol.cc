@@ -2,9 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+// The library looks for these beside the type.
 namespace dure {
-
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ExitStatus, code, signal)
+}
+
+namespace dure::protocol {
+
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, version, secret, run, generation, task, host, pid)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Welcome, heartbeat_ms, stop_ms, lease_ms, folder_bytes,
                                    folder_hash)
@@ -87,4 +91,4 @@ Result<Chunk> decodeChunk(std::string_view payload) {
   return Chunk{static_cast<std::int64_t>(number), payload.substr(kNumberSize)};
 }
 
-}  // namespace dure
+}  // namespace dure::protocol

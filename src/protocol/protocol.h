@@ -13,7 +13,7 @@
 // What agents and the coordinator say to each other: the one definition of every message, used by
 // both ends. A message is one frame; its type is the frame's, its payload is JSON, or for bytes of
 // a program's output a number and the bytes as they are.
-namespace dure {
+namespace dure::protocol {
 
 // Raised whenever a message changes its meaning; both ends must have the same.
 inline constexpr int kProtocolVersion = 4;
@@ -168,4 +168,4 @@ struct Chunk {
 std::string encodeChunk(std::int64_t number, std::string_view bytes);
 Result<Chunk> decodeChunk(std::string_view payload);
 
-}  // namespace dure
+}  // namespace dure::protocol

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::protocol {
 namespace {
 
 TEST(Protocol, EveryMessageComesOutAsItWentIn) {
@@ -65,4 +65,4 @@ TEST(Protocol, AChunkCarriesItsNumberAndItsBytes) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::protocol

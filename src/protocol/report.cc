@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::protocol {
 namespace {
 
 // How deep brackets go, as far as that can be told without reading the rest: in text that is no
@@ -58,4 +58,4 @@ std::optional<std::int64_t> wholeIn(const nlohmann::json& report, const char* na
   return member->get<std::int64_t>();
 }
 
-}  // namespace dure
+}  // namespace dure::protocol

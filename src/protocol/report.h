@@ -10,7 +10,7 @@
 
 // What a rank reports of its progress: one line of its pipe of metrics. A program writes what it
 // likes there, so everything that reads such lines reads them by this.
-namespace dure {
+namespace dure::protocol {
 
 inline constexpr std::size_t kLargestReport = std::size_t{64} << 10;
 inline constexpr int kDeepestReport = 64;
@@ -26,4 +26,4 @@ std::optional<double> numberIn(const nlohmann::json& report, const char* name);
 // The same for whole numbers alone.
 std::optional<std::int64_t> wholeIn(const nlohmann::json& report, const char* name);
 
-}  // namespace dure
+}  // namespace dure::protocol

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::protocol {
 namespace {
 
 std::string nested(int depth) {
@@ -51,4 +51,4 @@ TEST(Report, ANumberIsANumberOrNothing) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::protocol

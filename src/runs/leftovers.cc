@@ -5,7 +5,7 @@
 #include "base/process_tree.h"
 #include "protocol/agent_options.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 using std::chrono::milliseconds;
@@ -25,7 +25,8 @@ Status endLeftovers(const RunPaths& paths, milliseconds patience) {
   Purge purge(patience);
   const auto began = steady_clock::now();
   while (true) {
-    const std::vector<pid_t> agents = withDirectory(std::string(kAgentPrefix) + "DIRECTORY", paths);
+    const std::vector<pid_t> agents =
+        withDirectory(std::string(protocol::kAgentPrefix) + "DIRECTORY", paths);
     std::vector<pid_t> left = withDirectory("DURE_TASK_DIR", paths);
     if (left.empty() && agents.empty()) return {};
     std::vector<pid_t> doomed = left;
@@ -41,4 +42,4 @@ Status endLeftovers(const RunPaths& paths, milliseconds patience) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "runs/run_store.h"
 
-namespace dure {
+namespace dure::runs {
 
 // Ends what a coordinator that was killed has left of its run on this machine, and returns when it
 // is gone. Agents and their guardians are ending by themselves, and are given time; programs, which
@@ -13,4 +13,4 @@ namespace dure {
 // Unavailable, naming them, if there are some after `patience`. Only for who has the run's lock.
 Status endLeftovers(const RunPaths& paths, std::chrono::milliseconds patience);
 
-}  // namespace dure
+}  // namespace dure::runs

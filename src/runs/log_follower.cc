@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 std::vector<int> generations(const RunPaths& paths) {
@@ -71,4 +71,4 @@ void LogFollower::pollFile(int generation, int rank, bool last, const Lines& lin
   if (last && !file.rest.empty()) lines(generation, rank, std::exchange(file.rest, "") + "\n");
 }
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -10,7 +10,7 @@
 
 #include "runs/run_store.h"
 
-namespace dure {
+namespace dure::runs {
 
 // Reads the logs of a run, also while they are being written: whole lines, each once, generation by
 // generation, rank by rank.
@@ -42,4 +42,4 @@ class LogFollower {
   std::map<std::pair<int, int>, File> files_;
 };
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -12,7 +12,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 class LogFollowers : public testing::Test {
@@ -132,4 +132,4 @@ TEST(LogFollowerLimits, MoreLogsThanDescriptorsAreStillAllShown) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::runs

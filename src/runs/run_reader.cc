@@ -10,7 +10,7 @@
 #include "protocol/report.h"
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
@@ -18,23 +18,23 @@ constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 constexpr std::ptrdiff_t kLastReports = 2'000;
 
 std::string statusOf(const RunView& run) {
-  if (run.state.outcome) return outcomeName(*run.state.outcome);
+  if (run.state.outcome) return gang::outcomeName(*run.state.outcome);
   if (!run.in_charge) return "lost";
   if (run.entries.empty()) return "starting";
   for (auto entry = run.entries.rbegin(); entry != run.entries.rend(); ++entry) {
     switch (entry->kind) {
-      case EntryKind::kRunning:
+      case gang::EntryKind::kRunning:
         return "running";
-      case EntryKind::kPending:
+      case gang::EntryKind::kPending:
         return "pending";
-      case EntryKind::kStopping:
+      case gang::EntryKind::kStopping:
         return "stopping";
-      case EntryKind::kEnded:
-      case EntryKind::kWaiting:
+      case gang::EntryKind::kEnded:
+      case gang::EntryKind::kWaiting:
         return "waiting";
-      case EntryKind::kCreated:
-      case EntryKind::kResumed:
-      case EntryKind::kStarting:
+      case gang::EntryKind::kCreated:
+      case gang::EntryKind::kResumed:
+      case gang::EntryKind::kStarting:
         return "starting";
       default:
         continue;
@@ -48,8 +48,8 @@ std::string statusOf(const RunView& run) {
 std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports) {
   std::optional<std::int64_t> step;
   for (const std::string& line : reports) {
-    const auto report = parseReport(line);
-    const auto reported = report ? wholeIn(*report, "step") : std::nullopt;
+    const auto report = protocol::parseReport(line);
+    const auto reported = report ? protocol::wholeIn(*report, "step") : std::nullopt;
     if (reported) step = std::max(step.value_or(*reported), *reported);
   }
   return step;
@@ -58,23 +58,23 @@ std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports) 
 std::vector<std::pair<std::int64_t, double>> lossesOf(const std::vector<std::string>& reports) {
   std::map<std::int64_t, double> losses;
   for (const std::string& line : reports) {
-    const auto report = parseReport(line);
-    if (!report || numberIn(*report, "rank").value_or(0) != 0) continue;
-    const auto step = wholeIn(*report, "step");
-    const auto loss = numberIn(*report, "loss");
+    const auto report = protocol::parseReport(line);
+    if (!report || protocol::numberIn(*report, "rank").value_or(0) != 0) continue;
+    const auto step = protocol::wholeIn(*report, "step");
+    const auto loss = protocol::numberIn(*report, "loss");
     if (step && loss) losses[*step] = *loss;
   }
   return {losses.begin(), losses.end()};
 }
 
-std::vector<Entry> readEntries(const std::string& path) {
-  std::vector<Entry> entries;
+std::vector<gang::Entry> readEntries(const std::string& path) {
+  std::vector<gang::Entry> entries;
   const auto text = readFile(path, kNoLimit);
   if (!text) return entries;
   for (const std::string& line : split(*text, '\n')) {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (json.is_discarded()) continue;
-    if (auto entry = entryFromJson(json)) entries.push_back(*std::move(entry));
+    if (auto entry = gang::entryFromJson(json)) entries.push_back(*std::move(entry));
   }
   return entries;
 }
@@ -83,7 +83,7 @@ RunView readRun(const RunStore& store, const RunId& id) {
   RunView run{.id = id, .paths = store.paths(id)};
   // Asked first: a run that ends while it is read is then seen as running, not as lost.
   run.coordinator = store.coordinator(id);
-  Loaded loaded = loadJobFile(run.paths.job(), {});
+  spec::Loaded loaded = spec::loadJobFile(run.paths.job(), {});
   if (loaded.ok()) run.job = std::move(loaded.job);
   run.in_charge = run.coordinator.has_value();
   run.place = run.paths.directory;
@@ -103,7 +103,7 @@ void readLosses(RunView& run) {
 }
 
 void conclude(RunView& run) {
-  run.state = replay(run.entries);
+  run.state = gang::replay(run.entries);
   run.status = statusOf(run);
 }
 
@@ -128,11 +128,11 @@ nlohmann::json toJson(const RunView& run) {
                          {"created", formatTime(run.state.created)},
                          {"changed", formatTime(run.state.changed)},
                          {"directory", run.place}};
-  if (run.job) json["strategy"] = strategyName(run.job->strategy);
+  if (run.job) json["strategy"] = spec::strategyName(run.job->strategy);
   if (run.coordinator) json["pid"] = *run.coordinator;
   if (run.step) json["step"] = *run.step;
   if (!run.state.reason.empty()) json["reason"] = run.state.reason;
   return json;
 }
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -9,15 +9,15 @@
 #include "gang/journal.h"
 #include "runs/run_store.h"
 
-namespace dure {
+namespace dure::runs {
 
 // What a person is told about a run.
 struct RunView {
   RunId id;
   RunPaths paths;
-  std::optional<Job> job;  // nothing if the record is damaged
-  std::vector<Entry> entries;
-  RunState state;
+  std::optional<spec::Job> job;  // nothing if the record is damaged
+  std::vector<gang::Entry> entries;
+  gang::RunState state;
   std::optional<pid_t> coordinator;  // the process of this machine that is in charge
   bool in_charge = false;            // somebody is
   std::string place;                 // where the record is, for people
@@ -44,7 +44,7 @@ std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports);
 // word on each counts.
 std::vector<std::pair<std::int64_t, double>> lossesOf(const std::vector<std::string>& reports);
 
-std::vector<Entry> readEntries(const std::string& path);
+std::vector<gang::Entry> readEntries(const std::string& path);
 nlohmann::json toJson(const RunView& run);
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -15,14 +15,14 @@
 #include "runs/run_writer.h"
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 using testing::ElementsAre;
 
-Job jobNamed(const std::string& name) {
-  return loadJobOverrides({{"--", "program.command", std::vector<std::string>{"true"}},
-                           {"--name", "name", name}})
+spec::Job jobNamed(const std::string& name) {
+  return spec::loadJobOverrides({{"--", "program.command", std::vector<std::string>{"true"}},
+                                 {"--name", "name", name}})
       .job;
 }
 
@@ -36,15 +36,15 @@ class RunReaders : public testing::Test {
     static_cast<void>(removeTree(root_));
   }
   // A run whose process is gone, with these events.
-  RunId create(const std::string& name, const std::vector<Entry>& entries) {
+  RunId create(const std::string& name, const std::vector<gang::Entry>& entries) {
     const auto run = store_.create(jobNamed(name));
     EXPECT_TRUE(run);
     append(run->id, entries);
     return run->id;
   }
-  void append(const RunId& id, const std::vector<Entry>& entries) {
+  void append(const RunId& id, const std::vector<gang::Entry>& entries) {
     auto writer = RunWriter::open(store_.paths(id), clock_);
-    for (const Entry& entry : entries) EXPECT_TRUE((*writer)->append(entry));
+    for (const gang::Entry& entry : entries) EXPECT_TRUE((*writer)->append(entry));
   }
   // Lets another process be in charge of it, until the test ends.
   void takeElsewhere(const RunId& id) {
@@ -61,15 +61,15 @@ class RunReaders : public testing::Test {
     char told = 0;
     ASSERT_EQ(read(in.get(), &told, 1), 1);
   }
-  Entry make(EntryKind kind, int generation = 1) const {
-    Entry entry{.kind = kind};
+  gang::Entry make(gang::EntryKind kind, int generation = 1) const {
+    gang::Entry entry{.kind = kind};
     entry.time = clock_.now();
     entry.generation = generation;
     entry.workers = 2;
     return entry;
   }
-  Entry finished(Outcome outcome, const std::string& reason = "") const {
-    Entry entry = make(EntryKind::kFinished);
+  gang::Entry finished(gang::Outcome outcome, const std::string& reason = "") const {
+    gang::Entry entry = make(gang::EntryKind::kFinished);
     entry.outcome = outcome;
     entry.reason = reason;
     return entry;
@@ -90,11 +90,11 @@ class RunReaders : public testing::Test {
 };
 
 TEST_F(RunReaders, AFinishedRunHasItsOutcomeAndReason) {
-  const std::pair<Outcome, const char*> table[] = {{Outcome::kSucceeded, "succeeded"},
-                                                   {Outcome::kFailed, "failed"},
-                                                   {Outcome::kStopped, "stopped"}};
+  const std::pair<gang::Outcome, const char*> table[] = {{gang::Outcome::kSucceeded, "succeeded"},
+                                                         {gang::Outcome::kFailed, "failed"},
+                                                         {gang::Outcome::kStopped, "stopped"}};
   for (const auto& [outcome, word] : table) {
-    const RunId id = create("train", {make(EntryKind::kCreated), finished(outcome, "why")});
+    const RunId id = create("train", {make(gang::EntryKind::kCreated), finished(outcome, "why")});
     const RunView run = readRun(store_, id);
     EXPECT_EQ(run.status, word);
     EXPECT_EQ(run.state.reason, "why");
@@ -104,34 +104,37 @@ TEST_F(RunReaders, AFinishedRunHasItsOutcomeAndReason) {
 
 TEST_F(RunReaders, ARunThatNobodyIsInChargeOfAndThatHasNotEndedIsLost) {
   EXPECT_EQ(statusOf(create("a", {})), "lost");
-  EXPECT_EQ(statusOf(create("b", {make(EntryKind::kCreated), make(EntryKind::kRunning)})), "lost");
+  EXPECT_EQ(
+      statusOf(create("b", {make(gang::EntryKind::kCreated), make(gang::EntryKind::kRunning)})),
+      "lost");
 }
 
 TEST_F(RunReaders, ARunInSomebodysChargeTellsHowFarItIs) {
   const RunId id = create("train", {});
   takeElsewhere(id);
   EXPECT_EQ(statusOf(id), "starting");
-  const std::pair<EntryKind, const char*> table[] = {
-      {EntryKind::kCreated, "starting"},  {EntryKind::kStarting, "starting"},
-      {EntryKind::kJoined, "starting"},   {EntryKind::kRunning, "running"},
-      {EntryKind::kExited, "running"},    {EntryKind::kSilent, "running"},
-      {EntryKind::kStopping, "stopping"}, {EntryKind::kExited, "stopping"},
-      {EntryKind::kEnded, "waiting"},     {EntryKind::kWaiting, "waiting"},
-      {EntryKind::kResized, "waiting"},   {EntryKind::kStarting, "starting"},
-      {EntryKind::kRunning, "running"}};
+  const std::pair<gang::EntryKind, const char*> table[] = {
+      {gang::EntryKind::kCreated, "starting"},  {gang::EntryKind::kStarting, "starting"},
+      {gang::EntryKind::kJoined, "starting"},   {gang::EntryKind::kRunning, "running"},
+      {gang::EntryKind::kExited, "running"},    {gang::EntryKind::kSilent, "running"},
+      {gang::EntryKind::kStopping, "stopping"}, {gang::EntryKind::kExited, "stopping"},
+      {gang::EntryKind::kEnded, "waiting"},     {gang::EntryKind::kWaiting, "waiting"},
+      {gang::EntryKind::kResized, "waiting"},   {gang::EntryKind::kStarting, "starting"},
+      {gang::EntryKind::kRunning, "running"}};
   for (const auto& [kind, word] : table) {
     append(id, {make(kind)});
-    EXPECT_EQ(statusOf(id), word) << entryKindName(kind);
+    EXPECT_EQ(statusOf(id), word) << gang::entryKindName(kind);
   }
   EXPECT_EQ(readRun(store_, id).coordinator, other_);
-  append(id, {finished(Outcome::kFailed)});
+  append(id, {finished(gang::Outcome::kFailed)});
   EXPECT_EQ(statusOf(id), "failed") << "although its process is still there";
-  append(id, {make(EntryKind::kResumed)});
+  append(id, {make(gang::EntryKind::kResumed)});
   EXPECT_EQ(statusOf(id), "starting");
 }
 
 TEST_F(RunReaders, ADamagedJobFileDoesNotHideTheRun) {
-  const RunId id = create("train", {make(EntryKind::kCreated), finished(Outcome::kSucceeded)});
+  const RunId id =
+      create("train", {make(gang::EntryKind::kCreated), finished(gang::Outcome::kSucceeded)});
   EXPECT_EQ(readRun(store_, id).job, jobNamed("train"));
   for (const std::string& damage : {std::string(""), std::string("workers: ["),
                                     std::string("\xff\0", 2), std::string("a: 1")}) {
@@ -188,19 +191,20 @@ TEST_F(RunReaders, TheStepIsFoundAtTheEndOfALongRecord) {
 }
 
 TEST_F(RunReaders, RunsAreListedOldestFirst) {
-  create("b", {make(EntryKind::kCreated)});
+  create("b", {make(gang::EntryKind::kCreated)});
   clock_.advance(Duration(1000));
-  create("a", {make(EntryKind::kCreated)});
+  create("a", {make(gang::EntryKind::kCreated)});
   clock_.advance(Duration(1000));
-  create("b", {make(EntryKind::kCreated)});
+  create("b", {make(gang::EntryKind::kCreated)});
   std::vector<std::string> names;
   for (const RunView& run : readRuns(store_)) names.push_back(run.id.text());
   EXPECT_THAT(names, ElementsAre("b.1", "a.1", "b.2"));
 }
 
 TEST_F(RunReaders, ProgramsGetTheSameAsJson) {
-  const RunId id = create("train", {make(EntryKind::kCreated), make(EntryKind::kStarting, 3),
-                                    finished(Outcome::kFailed, "rank 0 exited with 1")});
+  const RunId id =
+      create("train", {make(gang::EntryKind::kCreated), make(gang::EntryKind::kStarting, 3),
+                       finished(gang::Outcome::kFailed, "rank 0 exited with 1")});
   const nlohmann::json json = toJson(readRun(store_, id));
   EXPECT_EQ(json.at("id"), "train.1");
   EXPECT_EQ(json.at("name"), "train");
@@ -217,4 +221,4 @@ TEST_F(RunReaders, ProgramsGetTheSameAsJson) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::runs

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "spec/print.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 constexpr std::size_t kTokenLimit = 1024;
@@ -93,7 +93,7 @@ void RunStore::sweep() const {
   }
 }
 
-Result<OwnedRun> RunStore::create(const Job& job) {
+Result<OwnedRun> RunStore::create(const spec::Job& job) {
   if (auto made = makeDirectories(runsDirectory()); !made) return std::move(made).error();
   sweep();
   std::string temporary = runsDirectory() + "/" + kNewPrefix + "XXXXXX";
@@ -102,7 +102,7 @@ Result<OwnedRun> RunStore::create(const Job& job) {
   const std::string run_id = randomToken();
   const std::string secret = randomToken();
   const auto filled = [&]() -> Result<FileLock> {
-    if (auto s = replaceFile(hidden.job(), printJob(job)); !s) return std::move(s).error();
+    if (auto s = replaceFile(hidden.job(), spec::printJob(job)); !s) return std::move(s).error();
     if (auto s = replaceFile(hidden.id(), run_id); !s) return std::move(s).error();
     if (auto s = replaceFile(hidden.secret(), secret, 0600); !s) return std::move(s).error();
     if (auto s = makeDirectories(hidden.tasks()); !s) return std::move(s).error();
@@ -179,4 +179,4 @@ std::optional<pid_t> RunStore::coordinator(const RunId& id) const {
   return FileLock::holder(paths(id).lock());
 }
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::runs {
 
 // A run is the record of one job being run. Its name is the job's; its number tells apart the runs
 // of one name. It lives in a directory of its own, NAME.NUMBER:
@@ -61,7 +61,7 @@ class RunStore {
   // The number that create() would give the next run of this name.
   RunId next(const std::string& name) const;
   // Makes the record and takes charge of it. A reader sees all of it or nothing.
-  Result<OwnedRun> create(const Job& job);
+  Result<OwnedRun> create(const spec::Job& job);
   // Takes charge of a run whose coordinator is gone. Exists if it is not.
   Result<OwnedRun> take(const RunId& id);
 
@@ -83,4 +83,4 @@ class RunStore {
   const std::string root_;
 };
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -15,15 +15,15 @@
 
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Job jobNamed(const std::string& name) {
-  Loaded loaded = loadJobOverrides(
+spec::Job jobNamed(const std::string& name) {
+  spec::Loaded loaded = spec::loadJobOverrides(
       {{"--", "program.command", std::vector<std::string>{"true"}}, {"--name", "name", name}});
   EXPECT_TRUE(loaded.ok());
   return loaded.job;
@@ -130,7 +130,7 @@ TEST_F(RunStores, NumbersGoOnAfterNine) {
 TEST_F(RunStores, TheRecordIsWholeAsSoonAsItIsSeen) {
   const auto run = store_.create(jobNamed("train"));
   ASSERT_TRUE(run);
-  const Loaded loaded = loadJobFile(run->paths.job(), {});
+  const spec::Loaded loaded = spec::loadJobFile(run->paths.job(), {});
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ(loaded.job, jobNamed("train"));
   EXPECT_EQ(*readFile(run->paths.secret(), 1000), run->secret);
@@ -227,7 +227,7 @@ TEST_F(RunStores, ProcessesThatCreateAtOnceGetDifferentNumbers) {
   for (int i = 0; i < kProcesses; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      const Job job = jobNamed("train");
+      const spec::Job job = jobNamed("train");
       for (int k = 0; k < kRuns; ++k) {
         if (!store_.create(job)) _exit(1);
       }
@@ -293,7 +293,7 @@ TEST_F(RunStores, WhatAKilledProcessLeftHalfMadeIsRemovedLater) {
   const auto hours_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(2);
   std::filesystem::last_write_time(runs / ".new-old", hours_ago);
   std::filesystem::last_write_time(runs / ".old-x.1-7", hours_ago);
-  Job job;
+  spec::Job job;
   job.name = "x";
   ASSERT_TRUE(store_.create(job));
   EXPECT_FALSE(std::filesystem::exists(runs / ".new-old"));
@@ -307,4 +307,4 @@ TEST_F(RunStores, ARunThatIsNotThereIsNotSaidToBeRunning) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::runs

@@ -5,12 +5,13 @@
 #include "base/text.h"
 #include "protocol/report.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 // What others must not lose when the power goes. The rest only tells what was seen.
-bool isDecision(EntryKind kind) {
-  return kind != EntryKind::kJoined && kind != EntryKind::kExited && kind != EntryKind::kSilent;
+bool isDecision(gang::EntryKind kind) {
+  return kind != gang::EntryKind::kJoined && kind != gang::EntryKind::kExited &&
+         kind != gang::EntryKind::kSilent;
 }
 
 }  // namespace
@@ -24,17 +25,18 @@ Result<std::unique_ptr<RunWriter>> RunWriter::open(const RunPaths& paths, const 
       new RunWriter(paths, clock, *std::move(events), *std::move(metrics)));
 }
 
-void RunWriter::append(const std::vector<Entry>& entries,
+void RunWriter::append(const std::vector<gang::Entry>& entries,
                        std::function<void(const Status&)> written) {
-  for (const Entry& entry : entries) {
+  for (const gang::Entry& entry : entries) {
     if (auto status = append(entry); !status) return written(status);
   }
   written({});
 }
 
-Status RunWriter::append(const Entry& entry) {
+Status RunWriter::append(const gang::Entry& entry) {
   const auto failed = [](Error error) { return std::move(error).during("write the journal"); };
-  if (auto s = events_.append(toJson(entry).dump() + "\n"); !s) return failed(std::move(s).error());
+  if (auto s = events_.append(gang::toJson(entry).dump() + "\n"); !s)
+    return failed(std::move(s).error());
   if (!isDecision(entry.kind)) return {};
   if (auto s = events_.sync(); !s) return failed(std::move(s).error());
   return {};
@@ -73,7 +75,8 @@ bool RunWriter::giveUpDescriptor() {
 Status RunWriter::metric(int generation, int rank, std::string_view line) {
   // A rank reports what it likes; only objects can be told apart from each other, so anything else
   // becomes the text of one.
-  nlohmann::json report = parseReport(line).value_or(nlohmann::json{{"text", toValidUtf8(line)}});
+  nlohmann::json report =
+      protocol::parseReport(line).value_or(nlohmann::json{{"text", toValidUtf8(line)}});
   report["time"] = formatTime(clock_.now());
   report["generation"] = generation;
   report["rank"] = rank;
@@ -83,4 +86,4 @@ Status RunWriter::metric(int generation, int rank, std::string_view line) {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -11,18 +11,18 @@
 #include "gang/journal.h"
 #include "runs/run_store.h"
 
-namespace dure {
+namespace dure::runs {
 
 // Writes the record of a run while it goes on: the journal, the metrics and the logs. What has been
 // appended is readable at any moment, and a crash costs at most the line being written.
-class RunWriter : public Journal, public Observer {
+class RunWriter : public gang::Journal, public coordinator::Observer {
  public:
   static Result<std::unique_ptr<RunWriter>> open(const RunPaths& paths, const Clock& clock);
 
-  void append(const std::vector<Entry>& entries,
+  void append(const std::vector<gang::Entry>& entries,
               std::function<void(const Status&)> written) override;
-  Status append(const Entry& entry);
-  void entry(const Entry&) override {}
+  Status append(const gang::Entry& entry);
+  void entry(const gang::Entry&) override {}
   Status output(int generation, int rank, std::string_view lines) override;
   Status metric(int generation, int rank, std::string_view line) override;
 
@@ -45,4 +45,4 @@ class RunWriter : public Journal, public Observer {
   Fd spare_;                        // to be given up when there is no other
 };
 
-}  // namespace dure
+}  // namespace dure::runs

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "runs/run_reader.h"
 
-namespace dure {
+namespace dure::runs {
 namespace {
 
 using nlohmann::json;
@@ -27,14 +27,14 @@ class RunWriters : public testing::Test {
     EXPECT_TRUE(writer);
     return *std::move(writer);
   }
-  Entry make(EntryKind kind) const {
-    Entry entry{.kind = kind};
+  gang::Entry make(gang::EntryKind kind) const {
+    gang::Entry entry{.kind = kind};
     entry.time = clock_.now();
     return entry;
   }
-  std::vector<EntryKind> kinds() const {
-    std::vector<EntryKind> all;
-    for (const Entry& entry : readEntries(paths_.events())) all.push_back(entry.kind);
+  std::vector<gang::EntryKind> kinds() const {
+    std::vector<gang::EntryKind> all;
+    for (const gang::Entry& entry : readEntries(paths_.events())) all.push_back(entry.kind);
     return all;
   }
   std::string content(const std::string& path) const { return *readFile(path, 1u << 20u); }
@@ -59,9 +59,9 @@ class RunWriters : public testing::Test {
 
 TEST_F(RunWriters, AnEventIsReadableAsSoonAsItIsAppended) {
   const auto writer = open();
-  ASSERT_TRUE(writer->append(make(EntryKind::kCreated)));
-  EXPECT_THAT(kinds(), ElementsAre(EntryKind::kCreated));
-  Entry exited = make(EntryKind::kExited);
+  ASSERT_TRUE(writer->append(make(gang::EntryKind::kCreated)));
+  EXPECT_THAT(kinds(), ElementsAre(gang::EntryKind::kCreated));
+  gang::Entry exited = make(gang::EntryKind::kExited);
   exited.rank = 3;
   exited.signal = 9;
   ASSERT_TRUE(writer->append(exited));
@@ -73,20 +73,20 @@ TEST_F(RunWriters, AnEventIsReadableAsSoonAsItIsAppended) {
 }
 
 TEST_F(RunWriters, ACrashCostsAtMostTheLineBeingWritten) {
-  ASSERT_TRUE(open()->append(make(EntryKind::kCreated)));
-  ASSERT_TRUE(open()->append(make(EntryKind::kStarting)));
+  ASSERT_TRUE(open()->append(make(gang::EntryKind::kCreated)));
+  ASSERT_TRUE(open()->append(make(gang::EntryKind::kStarting)));
   const std::string whole = content(paths_.events());
   const std::size_t first = whole.find('\n') + 1;
   for (std::size_t size = first; size < whole.size(); ++size) {
     std::ofstream(paths_.events()) << whole.substr(0, size);
-    EXPECT_THAT(kinds(), testing::Contains(EntryKind::kCreated)) << "whoever reads it now";
-    ASSERT_TRUE(open()->append(make(EntryKind::kResumed)));
-    EXPECT_THAT(kinds(), ElementsAre(EntryKind::kCreated, EntryKind::kResumed)) << size;
+    EXPECT_THAT(kinds(), testing::Contains(gang::EntryKind::kCreated)) << "whoever reads it now";
+    ASSERT_TRUE(open()->append(make(gang::EntryKind::kResumed)));
+    EXPECT_THAT(kinds(), ElementsAre(gang::EntryKind::kCreated, gang::EntryKind::kResumed)) << size;
   }
 }
 
 TEST_F(RunWriters, LinesThatAreNoEventsArePassedOver) {
-  ASSERT_TRUE(open()->append(make(EntryKind::kCreated)));
+  ASSERT_TRUE(open()->append(make(gang::EntryKind::kCreated)));
   {
     std::ofstream file(paths_.events(), std::ios::app);
     file << "{\"event\":\"invented later\",\"time\":\"2030-01-01T00:00:00.000Z\"}\n"
@@ -96,14 +96,14 @@ TEST_F(RunWriters, LinesThatAreNoEventsArePassedOver) {
          << "\xff\xfe\n"
          << std::string(100'000, '[') << "\n";
   }
-  ASSERT_TRUE(open()->append(make(EntryKind::kRunning)));
-  EXPECT_THAT(kinds(), ElementsAre(EntryKind::kCreated, EntryKind::kRunning));
+  ASSERT_TRUE(open()->append(make(gang::EntryKind::kRunning)));
+  EXPECT_THAT(kinds(), ElementsAre(gang::EntryKind::kCreated, gang::EntryKind::kRunning));
 }
 
 TEST_F(RunWriters, FieldsOfALaterVersionDoNotHideAnEvent) {
   std::ofstream(paths_.events())
       << "{\"event\":\"running\",\"time\":\"2030-01-01T00:00:00.000Z\",\"new\":{\"deep\":[1]}}\n";
-  EXPECT_THAT(kinds(), ElementsAre(EntryKind::kRunning));
+  EXPECT_THAT(kinds(), ElementsAre(gang::EntryKind::kRunning));
 }
 
 TEST_F(RunWriters, TheOutputOfEachRankAndGenerationHasItsFile) {
@@ -178,4 +178,4 @@ TEST_F(RunWriters, LogsAreWrittenThoughThereAreNoDescriptorsLeft) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::runs

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "spec/fields.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 std::string rangeText(const WholeRule& rule) {
@@ -193,4 +193,4 @@ std::string alternatives(const std::vector<std::string>& words) {
   return join(front, ", ") + " or " + words.back();
 }
 
-}  // namespace dure
+}  // namespace dure::spec

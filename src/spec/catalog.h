@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dure {
+namespace dure::spec {
 
 // What the definition in fields.cc says about one field, without its value.
 struct FieldEntry {
@@ -38,4 +38,4 @@ std::string joinPath(std::string_view parent, std::string_view name);
 // "a, b or c"
 std::string alternatives(const std::vector<std::string>& words);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -9,7 +9,7 @@
 #include "spec/job_tree.h"
 #include "spec/print.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 constexpr std::string_view kIntroduction = R"(# The job file
@@ -158,4 +158,4 @@ std::string jobDocumentation() {
   return page;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

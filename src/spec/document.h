@@ -2,9 +2,9 @@
 
 #include <string>
 
-namespace dure {
+namespace dure::spec {
 
 // The reference of the job file as a Markdown page, which is docs/job-file.md.
 std::string jobDocumentation();
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -9,7 +9,7 @@
 #include "spec/catalog.h"
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,4 +71,4 @@ TEST(CatalogTest, ExamplesAreAccepted) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace dure {
+namespace dure::spec {
 
 Place FieldPlaces::find(const std::string& path) const {
   std::string around = path;
@@ -28,4 +28,4 @@ bool FieldPlaces::sound(std::string_view path) const {
   });
 }
 
-}  // namespace dure
+}  // namespace dure::spec

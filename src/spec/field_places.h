@@ -8,7 +8,7 @@
 
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 struct Place {
   Position at;
@@ -33,4 +33,4 @@ class FieldPlaces {
   std::set<std::string> broken_;
 };
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -5,7 +5,7 @@
 
 #include "spec/fields.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 bool isLower(char c) { return c >= 'a' && c <= 'z'; }
@@ -54,4 +54,4 @@ bool isJobName(std::string_view text) {
          text.back() != '-' && std::all_of(text.begin(), text.end(), allowed);
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 bool isAbsolutePath(std::string_view text) { return text.starts_with('/'); }
@@ -470,4 +470,4 @@ const std::vector<std::string>& syncWords() {
   return words;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -10,7 +10,7 @@
 
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::spec {
 
 struct Field {
   std::string_view name;
@@ -136,4 +136,4 @@ bool isObjectName(std::string_view text);
 bool isJobName(std::string_view text);
 inline constexpr std::size_t kMaxNameLength = 40;
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -2,7 +2,7 @@
 
 #include "spec/fields.h"
 
-namespace dure {
+namespace dure::spec {
 
 std::string strategyName(Strategy strategy) {
   return strategyWords().at(static_cast<std::size_t>(strategy));
@@ -22,4 +22,4 @@ std::vector<Volume> allVolumes(const Job& job) {
   return volumes;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -9,7 +9,7 @@
 
 // The job as plain data: what a person wrote, with every default filled in. What each field means,
 // how it is written and which values it takes is said once, in fields.cc.
-namespace dure {
+namespace dure::spec {
 
 enum class Strategy { kPlain, kTorch, kTensorflow, kMpi, kHorovod, kNative };
 enum class HorovodController { kGloo, kMpi };
@@ -291,4 +291,4 @@ int processesPerTask(const Job& job);
 // The job's volumes, that of its checkpoints among them.
 std::vector<Volume> allVolumes(const Job& job);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "spec/fields.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ std::string defaultJobName(const std::string& file, const std::vector<std::strin
   return toJobName(file.empty() ? programName(command) : stemOf(file));
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dure {
+namespace dure::spec {
 
 // A valid job name that resembles `text`; "job" if nothing of it can be kept.
 std::string toJobName(std::string_view text);
@@ -13,4 +13,4 @@ std::string toJobName(std::string_view text);
 // train.py), or else "job".
 std::string defaultJobName(const std::string& file, const std::vector<std::string>& command);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -5,7 +5,7 @@
 #include "spec/fields.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 TEST(JobNameTest, AnyTextBecomesAValidName) {
@@ -57,4 +57,4 @@ TEST(JobTest, TasksHoldOneProcessPerGpu) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "spec/fields.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 TreeNode word(std::string_view text) { return TreeNode::scalar(std::string(text), {}, true); }
@@ -177,4 +177,4 @@ TreeNode shortTree(const Job& job) {
   return writer.take();
 }
 
-}  // namespace dure
+}  // namespace dure::spec

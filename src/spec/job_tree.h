@@ -3,7 +3,7 @@
 #include "spec/job.h"
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 // Every field of the job, each in its longest form and at its own path. Text is marked as quoted.
 TreeNode fullTree(const Job& job);
@@ -12,4 +12,4 @@ TreeNode fullTree(const Job& job);
 // in the shortest form. Parses back to an equal job.
 TreeNode shortTree(const Job& job);
 
-}  // namespace dure
+}  // namespace dure::spec

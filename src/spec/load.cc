@@ -16,7 +16,7 @@
 #include "spec/validate.h"
 #include "spec/yaml_reader.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,4 +144,4 @@ Loaded loadJobOverrides(const std::vector<Override>& overrides) {
   return load("", "", std::nullopt, overrides);
 }
 
-}  // namespace dure
+}  // namespace dure::spec

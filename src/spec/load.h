@@ -8,7 +8,7 @@
 #include "spec/job.h"
 #include "spec/problem.h"
 
-namespace dure {
+namespace dure::spec {
 
 // One field given on the command line. A string is read as YAML ("2", "{min: 2, max: 4}", "[a,
 // b]"), but taken exactly as it is for a variable of `env`; a list of words is always taken exactly
@@ -40,4 +40,4 @@ Loaded loadJobFile(const std::string& path, const std::vector<Override>& overrid
 // A job without a file.
 Loaded loadJobOverrides(const std::vector<Override>& overrides);
 
-}  // namespace dure
+}  // namespace dure::spec

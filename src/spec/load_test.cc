@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 namespace fs = std::filesystem;
@@ -480,4 +480,4 @@ TEST_F(LoadFileTest, SaysWhyAFileCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

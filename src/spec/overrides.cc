@@ -11,7 +11,7 @@
 #include "spec/catalog.h"
 #include "spec/parse.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 // The rest of `path` below `parent`, with its dot; nothing if it is somewhere else.
@@ -175,4 +175,4 @@ bool isEnvironmentVariable(const std::string& path) {
   return findField(target) == nullptr && resolve(target).has_value();
 }
 
-}  // namespace dure
+}  // namespace dure::spec

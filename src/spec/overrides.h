@@ -5,7 +5,7 @@
 
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 // Puts what was written under another name (roles.worker, program.env) where it belongs. If both
 // are given, the one from the later source counts; in one source they must agree.
@@ -18,4 +18,4 @@ void setAtPath(TreeNode& root, const std::string& path, TreeNode value,
 // Whether `path` is that of one environment variable, whose value is taken as it is.
 bool isEnvironmentVariable(const std::string& path);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -10,7 +10,7 @@
 #include "spec/fields.h"
 #include "spec/scalar.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 class Parser : public FieldVisitor {
@@ -378,4 +378,4 @@ TreeNode expandShorthand(const TreeNode& scalar, const std::vector<std::string>&
   return map;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -7,7 +7,7 @@
 #include "spec/job.h"
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 // Reads the map `root` into `job`, and adds to `findings` everything that no field of a job can be.
 // What could not be read keeps its value.
@@ -16,4 +16,4 @@ FieldPlaces parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findi
 // The map that a scalar stands for: {min: 2, max: 2} for 2.
 TreeNode expandShorthand(const TreeNode& scalar, const std::vector<std::string>& names);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "spec/job_tree.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 // Text that every YAML reader takes for exactly this text, without quotes and in any place.
@@ -135,4 +135,4 @@ std::string printTree(const TreeNode& map) {
 
 std::string printJob(const Job& job) { return printTree(shortTree(job)); }
 
-}  // namespace dure
+}  // namespace dure::spec

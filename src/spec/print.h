@@ -5,7 +5,7 @@
 #include "spec/job.h"
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 // The job as a job file in its canonical form; loading it gives an equal job.
 std::string printJob(const Job& job);
@@ -18,4 +18,4 @@ std::string printOnOneLine(const TreeNode& node);
 // back as text, whatever it looks like, by every YAML reader.
 std::string printTree(const TreeNode& map);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -5,7 +5,7 @@
 
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 std::string problemsOf(const Loaded& loaded) {
@@ -108,4 +108,4 @@ TEST(PrintTest, WhatIsPrintedIsReadAsTheSameJob) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

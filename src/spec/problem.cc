@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::spec {
 
 std::string Problem::text() const {
   std::string text = file;
@@ -13,4 +13,4 @@ std::string Problem::text() const {
   return text + (text.empty() ? "" : ": ") + message;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace dure {
+namespace dure::spec {
 
 // One mistake in a job: where it is and what to do about it.
 struct Problem {
@@ -16,4 +16,4 @@ struct Problem {
   std::string text() const;
 };
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 bool looksNumeric(std::string_view text) {
@@ -63,4 +63,4 @@ std::string describeNode(const TreeNode& node) {
   return fmt::format("\"{}…\"", node.text.substr(0, cut));
 }
 
-}  // namespace dure
+}  // namespace dure::spec

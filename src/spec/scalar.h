@@ -7,7 +7,7 @@
 
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 // All of `text` as a whole number; one too large for the type becomes the largest.
 std::optional<std::int64_t> readInteger(std::string_view text);
@@ -17,4 +17,4 @@ std::optional<double> readNumber(std::string_view text);
 // For the end of a message: `"two"`, `-2`, `a list`.
 std::string describeNode(const TreeNode& node);
 
-}  // namespace dure
+}  // namespace dure::spec

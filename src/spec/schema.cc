@@ -8,7 +8,7 @@
 #include "spec/fields.h"
 #include "spec/job_tree.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 using nlohmann::json;
@@ -185,4 +185,4 @@ json jobSchema() {
   return schema;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

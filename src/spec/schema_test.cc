@@ -10,7 +10,7 @@
 #include "spec/fields.h"
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 using nlohmann::json;
@@ -96,4 +96,4 @@ TEST(SchemaTest, PatternsAgreeWithTheLoader) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

@@ -4,7 +4,7 @@
 #include "spec/load.h"
 #include "spec/print.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 using testing::ElementsAre;
@@ -133,4 +133,4 @@ TEST(TemplateParametersTest, ContradictionsAreOneSentence) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace dure {
+namespace dure::spec {
 
 const TreeNode* TreeNode::find(std::string_view wanted) const {
   const auto found = std::find_if(children.begin(), children.end(),
@@ -55,4 +55,4 @@ bool sameContent(const TreeNode& a, const TreeNode& b) {
   return true;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

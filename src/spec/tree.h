@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dure {
+namespace dure::spec {
 
 // Where something was written. Source 0 is the file, 1 and up are the overrides in their order.
 // Lines and columns begin at 1 (a column is a byte of its line); 0 means no particular one.
@@ -53,4 +53,4 @@ struct TreeNode {
 // Equal in content, wherever it was written.
 bool sameContent(const TreeNode& a, const TreeNode& b);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -11,7 +11,7 @@
 #include "spec/fields.h"
 #include "spec/scalar.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 constexpr std::int64_t kMaxProcesses = 100'000;
@@ -326,4 +326,4 @@ void validateJob(const Job& job, const FieldPlaces& places, std::vector<Finding>
   Validator(job, places, findings).run();
 }
 
-}  // namespace dure
+}  // namespace dure::spec

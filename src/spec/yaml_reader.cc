@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 // Thrown through the YAML parser to end it at the first thing that is wrong.
@@ -299,4 +299,4 @@ std::optional<TreeNode> readTree(std::string_view text, int source,
   return std::nullopt;
 }
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -6,7 +6,7 @@
 
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::spec {
 
 // What a document may be made of. Aliases count as often as they are used, so that a small text
 // cannot become a large tree.
@@ -19,4 +19,4 @@ inline constexpr std::size_t kMaxTextBytes = 8u << 20;
 // lines.
 std::optional<TreeNode> readTree(std::string_view text, int source, std::vector<Finding>& findings);
 
-}  // namespace dure
+}  // namespace dure::spec

@@ -8,7 +8,7 @@
 
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::spec {
 namespace {
 
 using testing::ElementsAre;
@@ -150,4 +150,4 @@ TEST(YamlReaderTest, DepthCountsThroughAliases) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::spec

@@ -8,7 +8,7 @@
 
 #include "train/shape.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -113,7 +113,7 @@ void addChannels(Architecture& made) {
   if (made.input.size() == 2) made.input.push_back(1);
 }
 
-Architecture convnet(const Model& model, Architecture made) {
+Architecture convnet(const spec::Model& model, Architecture made) {
   addChannels(made);
   const std::vector<int> filters = model.filters.empty() ? std::vector{32, 64} : model.filters;
   // Of what is left of an image: small ones have no room for every pooling.
@@ -136,13 +136,13 @@ Architecture convnet(const Model& model, Architecture made) {
   return made;
 }
 
-Architecture mlp(const Model& model, Architecture made) {
+Architecture mlp(const spec::Model& model, Architecture made) {
   if (made.input.size() != 1) made.layers.push_back({.type = LayerType::kFlatten});
   addHidden(made, model.hidden.empty() ? std::vector{512, 512} : model.hidden, model.dropout);
   return made;
 }
 
-Architecture text(const Model& model, const DataShape& data, Architecture made) {
+Architecture text(const spec::Model& model, const DataShape& data, Architecture made) {
   const std::int64_t vector_size = model.embedding > 0 ? model.embedding : 32;
   made.layers.push_back({.type = LayerType::kEmbedding,
                          .units = vector_size,
@@ -171,7 +171,7 @@ Status connect(Architecture& architecture) {
     layer.input = shape;
     auto output = outputOf(layer, shape);
     if (!output) return std::move(output).error();
-    if (!checkedElements(*output)) {
+    if (!format::checkedElements(*output)) {
       return Error(Code::kInvalid,
                    fmt::format("the layer {} gives a sample of shape [{}], which is too large",
                                layer.name, fmt::join(*output, ", ")));
@@ -181,7 +181,7 @@ Status connect(Architecture& architecture) {
   return {};
 }
 
-Result<Architecture> builtInModel(const Model& model, const DataShape& data) {
+Result<Architecture> builtInModel(const spec::Model& model, const DataShape& data) {
   Architecture made{.input = data.sample, .words = data.words};
   if (model.name == "text") {
     if (!data.words) {
@@ -228,4 +228,4 @@ std::int64_t outputsOf(const Architecture& architecture) {
   return elementsOf(shape);
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -10,7 +10,7 @@
 #include "format/batch_rows.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::train {
 
 enum class LayerType {
   kConv2d,
@@ -56,7 +56,7 @@ struct Architecture {
   bool words = false;               // the input is numbers of words
   // What a file does to samples before the first layer. Whoever reads the samples does it, so that
   // what a network gets is scaled already.
-  std::optional<Scaling> scaling;
+  std::optional<format::Scaling> scaling;
   std::vector<Layer> layers;
 };
 
@@ -72,7 +72,7 @@ struct DataShape {
 Status connect(Architecture& architecture);
 
 // A model that is built in, made to fit the data.
-Result<Architecture> builtInModel(const Model& model, const DataShape& data);
+Result<Architecture> builtInModel(const spec::Model& model, const DataShape& data);
 
 // What a layer with "same" padding puts around a sample, as Keras has it: left, right, above,
 // below; what is odd goes to the right and below.
@@ -81,4 +81,4 @@ std::array<std::int64_t, 4> samePadding(const Layer& layer);
 // What the last layer gives: the number of outputs.
 std::int64_t outputsOf(const Architecture& architecture);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -1,13 +1,13 @@
 #include "train/batch_loader.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::size_t kAhead = 4;
 
 }  // namespace
 
-BatchLoader::BatchLoader(const TrainingData& data, const Split& split, NextRows next)
+BatchLoader::BatchLoader(const TrainingData& data, const format::Split& split, NextRows next)
     : data_(data),
       split_(split),
       next_(std::move(next)),
@@ -58,4 +58,4 @@ void BatchLoader::run(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -10,7 +10,7 @@
 
 #include "train/training_data.h"
 
-namespace dure {
+namespace dure::train {
 
 // Reads and decodes batches in the background, in order, a few ahead of who takes them; so it holds
 // a bounded number of them, whatever the size of the set.
@@ -21,7 +21,7 @@ class BatchLoader {
   using NextRows = std::function<std::optional<std::vector<std::int64_t>>()>;
 
   // `data` and `split` outlive the loader.
-  BatchLoader(const TrainingData& data, const Split& split, NextRows next);
+  BatchLoader(const TrainingData& data, const format::Split& split, NextRows next);
   ~BatchLoader();
 
   // The next batch, waiting for it if need be. Not to be called after the last.
@@ -32,7 +32,7 @@ class BatchLoader {
   std::optional<Result<Batch>> readNext() const;
 
   const TrainingData& data_;
-  const Split& split_;
+  const format::Split& split_;
   const NextRows next_;
 
   std::mutex mutex_;
@@ -42,4 +42,4 @@ class BatchLoader {
   std::jthread thread_;
 };
 
-}  // namespace dure
+}  // namespace dure::train

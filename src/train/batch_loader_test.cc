@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 class BatchLoaderTest : public testing::Test {
@@ -19,7 +19,7 @@ class BatchLoaderTest : public testing::Test {
     file << "x,label\n";
     for (int row = 0; row < 100; ++row) file << row << ".5," << row % 3 << "\n";
     file.close();
-    Train train;
+    spec::Train train;
     train.data.path = path_;
     auto data = TrainingData::open(train);
     ASSERT_TRUE(data) << data.error().message();
@@ -27,7 +27,7 @@ class BatchLoaderTest : public testing::Test {
   }
   void TearDown() override { unlink(path_.c_str()); }
 
-  const Split& split() const { return *data_->dataset().train; }
+  const format::Split& split() const { return *data_->dataset().train; }
 
   std::string path_;
   std::optional<TrainingData> data_;
@@ -86,4 +86,4 @@ TEST_F(BatchLoaderTest, WhatIsThrownIsAnErrorAndNotTheEnd) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -10,7 +10,7 @@
 
 #include "base/process.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr const char* kPart = ".part";
@@ -314,4 +314,4 @@ Status CheckpointStore::finish() const {
   return writeCurrent(true);
 }
 
-}  // namespace dure
+}  // namespace dure::train

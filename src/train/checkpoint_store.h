@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "train/sealed_file.h"
 
-namespace dure {
+namespace dure::train {
 
 // A gang that writes to a directory of checkpoints: its fencing token.
 struct CheckpointOwner {
@@ -128,4 +128,4 @@ class CheckpointStore {
   std::string training_;  // of this process, once it began one or went on with one
 };
 
-}  // namespace dure
+}  // namespace dure::train

@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/process.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using testing::HasSubstr;
@@ -414,4 +414,4 @@ TEST_F(CheckpointStoreTest, OneRunAtATime) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -6,7 +6,7 @@
 
 #include "format/safetensors_parse.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -54,7 +54,7 @@ Status CheckpointWriter::writeFiles(const Snapshot& snapshot) const try {
   if (!staged) return std::move(staged).error();
   for (const auto& [name, content] : snapshot.files) {
     const Status done = CheckpointStore::write(
-        *staged, name, [&](const Sink& sink) { return writeSafetensorsTo(sink, content); });
+        *staged, name, [&](const Sink& sink) { return format::writeSafetensorsTo(sink, content); });
     if (done) continue;
     CheckpointStore::markFailed(*staged, name);
     return done;
@@ -177,4 +177,4 @@ void CheckpointWriter::run(const std::stop_token& stop) {
   discardLost();
 }
 
-}  // namespace dure
+}  // namespace dure::train

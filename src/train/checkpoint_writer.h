@@ -13,7 +13,7 @@
 #include "format/safetensors.h"
 #include "train/checkpoint_store.h"
 
-namespace dure {
+namespace dure::train {
 
 // Writes checkpoints in the background. Every worker has one, for its own files; the first one's
 // also waits for the others' files and publishes the whole. One that a worker could not write its
@@ -22,7 +22,7 @@ class CheckpointWriter {
  public:
   struct Snapshot {
     std::int64_t step = 0;
-    std::vector<std::pair<std::string, Safetensors>> files;  // this worker's
+    std::vector<std::pair<std::string, format::Safetensors>> files;  // this worker's
     // In the first worker: all that belongs to the checkpoint, others' files included.
     std::optional<CheckpointStore::Manifest> manifest;
   };
@@ -82,4 +82,4 @@ class CheckpointWriter {
   std::jthread thread_;
 };
 
-}  // namespace dure
+}  // namespace dure::train

@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using testing::ElementsAre;
@@ -45,8 +45,8 @@ class CheckpointWriterTest : public testing::Test {
             .patience = patience};
   }
 
-  static Safetensors content() {
-    Safetensors content;
+  static format::Safetensors content() {
+    format::Safetensors content;
     content.metadata["says"] = "something";
     return content;
   }
@@ -183,4 +183,4 @@ TEST_F(CheckpointWriterTest, NothingPilesUpWhereNoneIsEverWhole) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -12,7 +12,7 @@
 #include "train/evaluation.h"
 #include "train/training_difference.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
@@ -49,9 +49,9 @@ struct Decision {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const Job& job, const Surroundings& here, const TrainingData& data,
+Checkpoints::Checkpoints(const spec::Job& job, const Surroundings& here, const TrainingData& data,
                          Network& network, FlatOptimizer& optimizer, Synchronizer& sync,
-                         Group& group, Reporter& reporter)
+                         group::Group& group, Reporter& reporter)
     : job_(job),
       here_(here),
       data_(data),
@@ -65,20 +65,20 @@ Checkpoints::Checkpoints(const Job& job, const Surroundings& here, const Trainin
 // What makes it this training and no other. How long it lasts does not, unless the learning rate
 // depends on it, nor where the data lies.
 Result<nlohmann::json> Checkpoints::describeTraining() const {
-  Job same;
+  spec::Job same;
   same.name = "training";
-  same.strategy = Strategy::kNative;
+  same.strategy = spec::Strategy::kNative;
   same.train = job_.train;
   same.train.data.path.clear();
   same.train.early_stopping = {};
-  if (job_.train.schedule.shape == ScheduleShape::kConstant ||
-      job_.train.schedule.shape == ScheduleShape::kStep) {
+  if (job_.train.schedule.shape == spec::ScheduleShape::kConstant ||
+      job_.train.schedule.shape == spec::ScheduleShape::kStep) {
     same.train.epochs = 1;
     same.train.steps = 0;
   }
   auto data = fingerprintOf(data_.dataset());
   if (!data) return std::move(data).error().during("train.data");
-  return nlohmann::json{{"train", printJob(same)},
+  return nlohmann::json{{"train", spec::printJob(same)},
                         {"data", *std::move(data)},
                         {"weights", network_.parameters().count()}};
 }
@@ -94,8 +94,8 @@ Status Checkpoints::checkSame(const CheckpointStore::Manifest& manifest) const {
 
 // Whether workers differ from each other in what they need to go on.
 bool Checkpoints::differ() const {
-  return group_.size() > 1 && (job_.train.sync.mode != SyncMode::kStep ||
-                               (job_.train.wire != WireType::kFloat32 && group_.hosts() > 1));
+  return group_.size() > 1 && (job_.train.sync.mode != spec::SyncMode::kStep ||
+                               (job_.train.wire != spec::WireType::kFloat32 && group_.hosts() > 1));
 }
 
 Status Checkpoints::openStore(const std::string& token) {
@@ -228,8 +228,8 @@ Status Checkpoints::tellAll(Progress& progress, std::int64_t& global_batch) {
   return {};
 }
 
-Safetensors Checkpoints::ownState(const Progress& progress) const {
-  Safetensors state;
+format::Safetensors Checkpoints::ownState(const Progress& progress) const {
+  format::Safetensors state;
   for (const auto& [name, tensor] : optimizer_.memory()) {
     state.arrays.emplace_back("optimizer." + name, toArray(copyOf(tensor)));
   }
@@ -239,13 +239,14 @@ Safetensors Checkpoints::ownState(const Progress& progress) const {
   for (const at::Tensor& buffer : network_.buffers()) {
     state.arrays.emplace_back(fmt::format("buffer.{}", number++), toArray(copyOf(buffer)));
   }
-  if (!sync_.inStep(progress.step, false) || job_.train.sync.mode == SyncMode::kEnd) {
+  if (!sync_.inStep(progress.step, false) || job_.train.sync.mode == spec::SyncMode::kEnd) {
     state.arrays.emplace_back("weights", toArray(copyOf(network_.parameters().values())));
   }
   const std::string feedback = group_.feedback();
   if (!feedback.empty()) {
-    Array bytes = makeArray(DType::kU8, {static_cast<std::int64_t>(feedback.size())});
-    std::memcpy(writableData(bytes), feedback.data(), feedback.size());
+    format::Array bytes =
+        format::makeArray(format::DType::kU8, {static_cast<std::int64_t>(feedback.size())});
+    std::memcpy(format::writableData(bytes), feedback.data(), feedback.size());
     state.arrays.emplace_back("feedback", std::move(bytes));
   }
   state.metadata["progress"] = nlohmann::json(progress).dump();
@@ -256,7 +257,7 @@ Safetensors Checkpoints::ownState(const Progress& progress) const {
 void Checkpoints::take(const Progress& progress, std::int64_t global_batch) {
   CheckpointWriter::Snapshot snapshot{.step = progress.step};
   if (here_.rank == 0) {
-    Safetensors model;
+    format::Safetensors model;
     for (const Parameter& parameter : network_.parameters().all()) {
       model.arrays.emplace_back(parameter.name, toArray(copyOf(parameter.value)));
     }
@@ -284,19 +285,19 @@ void Checkpoints::take(const Progress& progress, std::int64_t global_batch) {
 }
 
 Status Checkpoints::load(const CheckpointStore::Found& found, Progress& progress) {
-  auto model = readSafetensors(found.directory + "/" + kModelFile);
+  auto model = format::readSafetensors(found.directory + "/" + kModelFile);
   if (!model) return std::move(model).error();
   if (auto loaded = loadWeights(network_.parameters(), model->arrays); !loaded) return loaded;
   const auto& files = found.manifest.files;
   const bool shared = std::find(files.begin(), files.end(), kStateFile) != files.end();
   const bool same_world = found.manifest.world == group_.size();
-  if (job_.train.sync.mode == SyncMode::kEnd && !same_world) {
+  if (job_.train.sync.mode == spec::SyncMode::kEnd && !same_world) {
     return Error(Code::kInvalid,
                  fmt::format("it is of {} workers that train apart, and now there are {}",
                              found.manifest.world, group_.size()));
   }
   const std::string file = shared ? kStateFile : rankFile(here_.rank % found.manifest.world);
-  auto state = readSafetensors(found.directory + "/" + file);
+  auto state = format::readSafetensors(found.directory + "/" + file);
   if (!state) return std::move(state).error();
   if (auto loaded = loadOwnState(*state, progress, found.manifest.world); !loaded) {
     return std::move(loaded).error().during(file);
@@ -305,10 +306,11 @@ Status Checkpoints::load(const CheckpointStore::Found& found, Progress& progress
   return {};
 }
 
-Status Checkpoints::loadOwnState(const Safetensors& state, Progress& progress, int world_then) {
+Status Checkpoints::loadOwnState(const format::Safetensors& state, Progress& progress,
+                                 int world_then) {
   const bool same_world = world_then == group_.size();
   const auto copy = [&](const std::string& name, at::Tensor& to) -> Status {
-    const Array* array = state.find(name);
+    const format::Array* array = state.find(name);
     if (array == nullptr || array->elements() != to.numel()) {
       return Error(Code::kInvalid, "there is no " + name + " of the right size");
     }
@@ -329,7 +331,7 @@ Status Checkpoints::loadOwnState(const Safetensors& state, Progress& progress, i
   if (state.find("weights") != nullptr) {
     if (auto copied = copy("weights", network_.parameters().values()); !copied) return copied;
   }
-  const Array* feedback = state.find("feedback");
+  const format::Array* feedback = state.find("feedback");
   if (feedback != nullptr && same_world) {
     const std::string_view bytes(reinterpret_cast<const char*>(feedback->data), feedback->bytes());
     if (auto restored = group_.restoreFeedback(bytes); !restored) return restored;
@@ -358,17 +360,18 @@ Result<bool> Checkpoints::isTime(const Progress& progress, bool epoch_over, bool
   if (progress.step == last_step_) return false;
   // Workers that differ write only where they have the same weights, so that another number of them
   // can go on from there; those that train apart never do.
-  const SyncMode mode = job_.train.sync.mode;
-  if (mode != SyncMode::kEnd && !sync_.inStep(progress.step, epoch_over)) return false;
+  const spec::SyncMode mode = job_.train.sync.mode;
+  if (mode != spec::SyncMode::kEnd && !sync_.inStep(progress.step, epoch_over)) return false;
   if (last) return true;
-  const Checkpoint& wanted = job_.checkpoint;
+  const spec::Checkpoint& wanted = job_.checkpoint;
   const bool timed = wanted.interval.count() > 0;
   const bool counted = wanted.every > 0 ? progress.step / wanted.every != last_step_ / wanted.every
                                         : !timed && epoch_over;
   if (!counted && !timed) return false;
   // Asking the first one's clock at every step would be a wait at every step.
   const bool asks = differ();
-  if (!counted && asks && mode != SyncMode::kEvery && progress.step % kAskEvery != 0) return false;
+  if (!counted && asks && mode != spec::SyncMode::kEvery && progress.step % kAskEvery != 0)
+    return false;
   // While one is being written no other is taken: training would have to wait for the disk.
   const bool due = counted || std::chrono::steady_clock::now() - last_time_ >= wanted.interval;
   std::int64_t take = due && !writer_->isBusy() ? 1 : 0;
@@ -413,4 +416,4 @@ Status Checkpoints::checkTaken() const {
 
 Status Checkpoints::finish() { return here_.rank == 0 ? store_->finish() : Status(); }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -13,15 +13,16 @@
 #include "train/synchronizer.h"
 #include "train/training_data.h"
 
-namespace dure {
+namespace dure::train {
 
 // Turns the state of a training into checkpoints, and back. Workers that are the same after every
 // step have one state between them, which the first one writes; others write one each.
 class Checkpoints {
  public:
   // Everything outlives it.
-  Checkpoints(const Job& job, const Surroundings& here, const TrainingData& data, Network& network,
-              FlatOptimizer& optimizer, Synchronizer& sync, Group& group, Reporter& reporter);
+  Checkpoints(const spec::Job& job, const Surroundings& here, const TrainingData& data,
+              Network& network, FlatOptimizer& optimizer, Synchronizer& sync, group::Group& group,
+              Reporter& reporter);
 
   // Loads the newest whole checkpoint, if there is one of this training, in every worker; also its
   // global batch. Invalid if the directory has an unfinished training that is another,
@@ -53,16 +54,16 @@ class Checkpoints {
   void take(const Progress& progress, std::int64_t global_batch);
   Status load(const CheckpointStore::Found& found, Progress& progress);
   Result<nlohmann::json> describeTraining() const;
-  Safetensors ownState(const Progress& progress) const;
-  Status loadOwnState(const Safetensors& state, Progress& progress, int world_then);
+  format::Safetensors ownState(const Progress& progress) const;
+  Status loadOwnState(const format::Safetensors& state, Progress& progress, int world_then);
 
-  const Job& job_;
+  const spec::Job& job_;
   const Surroundings& here_;
   const TrainingData& data_;
   Network& network_;
   FlatOptimizer& optimizer_;
   Synchronizer& sync_;
-  Group& group_;
+  group::Group& group_;
   Reporter& reporter_;
   std::optional<FileLock> lock_;  // in the first worker
   nlohmann::json about_;          // what makes it this training, where there is a store
@@ -73,4 +74,4 @@ class Checkpoints {
   double delay_ = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::train

@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 // As many rows as fit into so many bytes, within these limits.
@@ -14,14 +14,14 @@ constexpr std::int64_t kBytes = 4 << 20;
 constexpr std::int64_t kFewest = 16;
 constexpr std::int64_t kMost = 1024;
 
-std::int64_t bytesOf(const Split& split) {
-  auto bytes = static_cast<std::int64_t>(sizeOf(split.sampleType()));
+std::int64_t bytesOf(const format::Split& split) {
+  auto bytes = static_cast<std::int64_t>(format::sizeOf(split.sampleType()));
   for (const std::int64_t size : split.sampleShape()) bytes *= size;
   return bytes;
 }
 
 // One after the other, so that samples of any size need the memory of one.
-Result<std::string> hashOf(const Split& split) {
+Result<std::string> hashOf(const format::Split& split) {
   const std::int64_t bytes = bytesOf(split);
   const std::int64_t fit = std::clamp(kBytes / std::max<std::int64_t>(bytes, 1), kFewest, kMost);
   const std::int64_t count = std::min(split.size(), fit);
@@ -44,7 +44,7 @@ Result<std::string> hashOf(const Split& split) {
 
 }  // namespace
 
-Result<nlohmann::json> fingerprintOf(const Dataset& dataset) {
+Result<nlohmann::json> fingerprintOf(const format::Dataset& dataset) {
   nlohmann::json print = {{"classes", dataset.classes}, {"class_names", dataset.class_names}};
   for (const auto& [name, split] :
        {std::pair("train", dataset.train.get()), std::pair("test", dataset.test.get())}) {
@@ -53,10 +53,10 @@ Result<nlohmann::json> fingerprintOf(const Dataset& dataset) {
     if (!hash) return std::move(hash).error();
     print[name] = {{"rows", split->size()},
                    {"shape", split->sampleShape()},
-                   {"type", dtypeName(split->sampleType())},
+                   {"type", format::dtypeName(split->sampleType())},
                    {"hash", *std::move(hash)}};
   }
   return print;
 }
 
-}  // namespace dure
+}  // namespace dure::train

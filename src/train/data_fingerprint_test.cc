@@ -4,15 +4,15 @@
 
 #include <cstring>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 // Rows of four floats: the row's number, but for one that may be changed. Counts what is read.
-class NumberedRows : public Split {
+class NumberedRows : public format::Split {
  public:
   explicit NumberedRows(std::int64_t size, std::int64_t changed = -1, double label = 0)
       : size_(size), changed_(changed), label_(label) {
-    EXPECT_TRUE(setSamples(DType::kF32, {2, 2}));
+    EXPECT_TRUE(setSamples(format::DType::kF32, {2, 2}));
   }
   std::int64_t size() const override { return size_; }
   std::string whereIs(std::int64_t row) const override { return std::to_string(row); }
@@ -37,8 +37,8 @@ class NumberedRows : public Split {
   mutable std::int64_t read_ = 0;
 };
 
-nlohmann::json printOf(std::unique_ptr<Split> train, std::int64_t classes = 3) {
-  Dataset dataset;
+nlohmann::json printOf(std::unique_ptr<format::Split> train, std::int64_t classes = 3) {
+  format::Dataset dataset;
   dataset.train = std::move(train);
   dataset.classes = classes;
   const auto print = fingerprintOf(dataset);
@@ -57,7 +57,7 @@ TEST(DataFingerprint, OtherDataHasAnother) {
 }
 
 TEST(DataFingerprint, IsQuickOnLargeData) {
-  Dataset dataset;
+  format::Dataset dataset;
   auto rows = std::make_unique<NumberedRows>(1'000'000'000'000);
   const NumberedRows& seen = *rows;
   dataset.train = std::move(rows);
@@ -69,4 +69,4 @@ TEST(DataFingerprint, IsQuickOnLargeData) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

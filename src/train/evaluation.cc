@@ -9,7 +9,7 @@
 #include "train/batch_loader.h"
 #include "train/sample_order.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kBatch = 250;
@@ -17,9 +17,9 @@ constexpr std::int64_t kBatch = 250;
 }  // namespace
 
 Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType loss,
-                            Group& group) {
+                            group::Group& group) {
   at::NoGradGuard no_grad;
-  const Split& split = *data.dataset().test;
+  const format::Split& split = *data.dataset().test;
   const Share share = shareOf(split.size(), group.rank(), group.size());
   std::int64_t next = share.begin;
   BatchLoader loader(data, split, [&]() -> std::optional<std::vector<std::int64_t>> {
@@ -54,4 +54,4 @@ Status checkWeights(Network& network, std::int64_t step) {
                            step));
 }
 
-}  // namespace dure
+}  // namespace dure::train

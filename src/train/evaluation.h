@@ -5,7 +5,7 @@
 #include "train/network.h"
 #include "train/training_data.h"
 
-namespace dure {
+namespace dure::train {
 
 struct Evaluation {
   double loss = 0;
@@ -15,9 +15,9 @@ struct Evaluation {
 // Of the whole test set: every worker takes its part, and the sums are exact. All workers call it
 // together and get the same.
 Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType loss,
-                            Group& group);
+                            group::Group& group);
 
 // Invalid if the weights are not numbers any more, which the loss tells only in the next step.
 Status checkWeights(Network& network, std::int64_t step);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -2,7 +2,7 @@
 
 #include "train/synchronizer.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kBucketNumbers = 1 << 20;  // 4 MB
@@ -24,7 +24,7 @@ class ReadyHook : public torch::autograd::FunctionPostHook {
 
 }  // namespace
 
-GradientBuckets::GradientBuckets(Group& group, Parameters& parameters, std::int64_t count)
+GradientBuckets::GradientBuckets(group::Group& group, Parameters& parameters, std::int64_t count)
     : group_(group),
       parameters_(parameters),
       thread_([this](const std::stop_token& stop) { run(stop); }) {
@@ -103,4 +103,4 @@ void GradientBuckets::run(const std::stop_token& stop) {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -6,7 +6,7 @@
 
 #include "train/model_files.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using nlohmann::json;
@@ -216,7 +216,7 @@ std::string nameOf(const json& value) {
 // type than it should.
 class LayerReader {
  public:
-  explicit LayerReader(const KerasLayer& given) : given_(given), config_(given.config) {}
+  explicit LayerReader(const format::KerasLayer& given) : given_(given), config_(given.config) {}
 
   Result<Layer> read() {
     layer_.name = given_.name;
@@ -338,7 +338,7 @@ class LayerReader {
     return {};
   }
 
-  const KerasLayer& given_;
+  const format::KerasLayer& given_;
   const json& config_;
   Layer layer_;
 };
@@ -355,7 +355,7 @@ std::string freeName(const Architecture& architecture, const std::string& base) 
 }
 
 // What a Rescaling layer does. Throws json::exception where a field is missing or of another type.
-Result<Scaling> readRescaling(const KerasLayer& given) {
+Result<format::Scaling> readRescaling(const format::KerasLayer& given) {
   const auto refuse = [&](const char* why) {
     return Error(Code::kInvalid, fmt::format("the layer {}: {}", given.name, why));
   };
@@ -363,7 +363,7 @@ Result<Scaling> readRescaling(const KerasLayer& given) {
   const json offset = given.config.value("offset", json(0));
   if (!scale.is_number() || !offset.is_number())
     return refuse("scale and offset must be one number each");
-  const Scaling made{.factor = scale.get<float>(), .offset = offset.get<float>()};
+  const format::Scaling made{.factor = scale.get<float>(), .offset = offset.get<float>()};
   if (!std::isfinite(made.factor) || !std::isfinite(made.offset))
     return refuse("scale and offset must be finite");
   return made;
@@ -385,9 +385,9 @@ std::vector<std::int64_t> inputShape(const json& config) {
 
 }  // namespace
 
-KerasModel toKeras(const Architecture& architecture, const Parameters& parameters,
-                   const ModelAbout& about) {
-  KerasModel model;
+format::KerasModel toKeras(const Architecture& architecture, const Parameters& parameters,
+                           const ModelAbout& about) {
+  format::KerasModel model;
   json shape = json::array({nullptr});
   for (const std::int64_t size : architecture.input) shape.push_back(size);
   model.layers.push_back({.type = "InputLayer",
@@ -396,7 +396,7 @@ KerasModel toKeras(const Architecture& architecture, const Parameters& parameter
                                      {"dtype", architecture.words ? "int32" : "float32"},
                                      {"sparse", false},
                                      {"ragged", false}}});
-  if (about.scaling != Scaling()) {
+  if (about.scaling != format::Scaling()) {
     model.layers.push_back({.type = kRescaling,
                             .name = freeName(architecture, "rescaling"),
                             .config = {{"trainable", true},
@@ -409,7 +409,7 @@ KerasModel toKeras(const Architecture& architecture, const Parameters& parameter
   std::map<std::string, const Parameter*> by_name;
   for (std::size_t i = 0; i < parameters.size(); ++i) by_name[parameters[i].name] = &parameters[i];
   for (const Layer& layer : architecture.layers) {
-    KerasLayer made{
+    format::KerasLayer made{
         .type = wordFor(layerWords(), layer.type), .name = layer.name, .config = configOf(layer)};
     for (const std::string& name : weightNames(layer)) {
       const at::Tensor& value = by_name.at(layer.name + "." + name)->value;
@@ -421,10 +421,10 @@ KerasModel toKeras(const Architecture& architecture, const Parameters& parameter
   return model;
 }
 
-Result<Architecture> fromKeras(const KerasModel& model) try {
+Result<Architecture> fromKeras(const format::KerasModel& model) try {
   Architecture architecture;
   std::set<std::string> names;
-  for (const KerasLayer& given : model.layers) {
+  for (const format::KerasLayer& given : model.layers) {
     const auto shape = inputShape(given.config);
     if (!shape.empty() && architecture.input.empty()) architecture.input = shape;
     if (given.type == "InputLayer") continue;
@@ -454,12 +454,13 @@ Result<Architecture> fromKeras(const KerasModel& model) try {
   return Error(Code::kInvalid, "a layer's configuration has a value of the wrong kind");
 }
 
-NamedArrays weightsFromKeras(const KerasModel& model, const Architecture& architecture) {
-  NamedArrays weights;
+format::NamedArrays weightsFromKeras(const format::KerasModel& model,
+                                     const Architecture& architecture) {
+  format::NamedArrays weights;
   for (const Layer& layer : architecture.layers) {
     const auto given =
         std::find_if(model.layers.begin(), model.layers.end(),
-                     [&](const KerasLayer& each) { return each.name == layer.name; });
+                     [&](const format::KerasLayer& each) { return each.name == layer.name; });
     const auto names = weightNames(layer);
     if (given == model.layers.end() || given->weights.size() != names.size()) continue;
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -470,4 +471,4 @@ NamedArrays weightsFromKeras(const KerasModel& model, const Architecture& archit
   return weights;
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -5,7 +5,7 @@
 #include "train/sample_order.h"
 #include "train/vectorised.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -221,4 +221,4 @@ at::Tensor dropoutMask(const at::Tensor& like, double rate, const StepRandom& ra
   return mask;
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -8,7 +8,7 @@
 
 // Pieces of a network that PyTorch has, but not in the form in which they are quick here. Each
 // takes part in its autograd.
-namespace dure {
+namespace dure::train {
 
 // input × weightᵀ + bias, and ReLU where asked. Backward writes the weights' gradients straight
 // into weight.grad() and bias.grad() (or adds, with `add`), which must be there: no copy, no
@@ -24,4 +24,4 @@ at::Tensor maxPool2x2Relu(const at::Tensor& input);
 // the sample's place, not on how the batch is split.
 at::Tensor dropoutMask(const at::Tensor& like, double rate, const StepRandom& random, int layer);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 double distance(const at::Tensor& a, const at::Tensor& b) {
@@ -108,4 +108,4 @@ TEST(DropoutMaskTest, IsTheSameHoweverTheBatchIsSplit) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

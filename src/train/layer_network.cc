@@ -8,7 +8,7 @@
 #include "train/network.h"
 #include "train/sample_order.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
@@ -236,11 +236,11 @@ class LayerNetwork : public Network {
 
 Result<std::unique_ptr<Network>> makeLayerNetwork(Architecture architecture, std::uint64_t seed) {
   for (const Parameters::Spec& spec : parametersOf(architecture)) {
-    if (checkedElements(spec.shape)) continue;
+    if (format::checkedElements(spec.shape)) continue;
     return Error(Code::kInvalid, fmt::format("the weights {} of shape [{}] are too large",
                                              spec.name, fmt::join(spec.shape, ", ")));
   }
   return std::unique_ptr<Network>(std::make_unique<LayerNetwork>(std::move(architecture), seed));
 }
 
-}  // namespace dure
+}  // namespace dure::train

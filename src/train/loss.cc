@@ -1,6 +1,6 @@
 #include "train/loss.h"
 
-namespace dure {
+namespace dure::train {
 
 LossType lossFor(std::int64_t classes, std::int64_t outputs) {
   if (classes == 0) return LossType::kRegression;
@@ -46,4 +46,4 @@ std::int64_t countCorrect(LossType type, const at::Tensor& outputs, const at::Te
   return 0;
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -4,7 +4,7 @@
 
 #include <torch/torch.h>
 
-namespace dure {
+namespace dure::train {
 
 enum class LossType { kClasses, kBinary, kRegression };
 
@@ -20,4 +20,4 @@ at::Tensor lossSum(LossType type, const at::Tensor& outputs, const at::Tensor& l
 // How many of the samples are put into their class.
 std::int64_t countCorrect(LossType type, const at::Tensor& outputs, const at::Tensor& labels);
 
-}  // namespace dure
+}  // namespace dure::train

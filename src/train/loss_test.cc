@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 TEST(LossTest, FollowsFromClassesAndOutputs) {
@@ -38,4 +38,4 @@ TEST(LossTest, CountsWhatIsRight) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -6,7 +6,7 @@
 #include "train/network.h"
 #include "train/reason.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 Status checkThere(const std::string& file) {
@@ -17,11 +17,11 @@ Status checkThere(const std::string& file) {
 // Nothing for a module of somebody's own.
 Result<std::optional<LayerFile>> readLayers(const std::string& path) {
   if (path.ends_with(".pt")) return readLayerScript(path);
-  auto file = readKeras(path);
+  auto file = format::readKeras(path);
   if (!file) return std::move(file).error();
   auto architecture = fromKeras(*file);
   if (!architecture) return std::move(architecture).error().during(path);
-  NamedArrays weights = weightsFromKeras(*file, *architecture);
+  format::NamedArrays weights = weightsFromKeras(*file, *architecture);
   return std::optional(LayerFile{std::move(*architecture), std::move(weights)});
 }
 
@@ -93,7 +93,7 @@ Status checkFits(Network& network, const std::string& file, const DataShape& dat
 
 }  // namespace
 
-Result<ModelInput> inputOf(const Model& model) {
+Result<ModelInput> inputOf(const spec::Model& model) {
   ModelInput input{.words = model.name == "text", .vocabulary = model.vocabulary};
   if (model.file.empty()) return input;
   if (auto there = checkThere(model.file); !there) return std::move(there).error();
@@ -121,8 +121,8 @@ Result<ModelInput> inputOf(const Model& model) {
   return input;
 }
 
-Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape& data) {
-  const Model& model = train.model;
+Result<std::unique_ptr<Network>> makeNetwork(const spec::Train& train, const DataShape& data) {
+  const spec::Model& model = train.model;
   auto network = [&]() -> Result<std::unique_ptr<Network>> {
     if (model.file.empty()) {
       auto architecture = builtInModel(model, data);
@@ -142,7 +142,7 @@ Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape
     if (auto fits = checkFits(**network, model.file, data); !fits) return std::move(fits).error();
   }
   if (model.weights.empty()) return network;
-  auto weights = readSafetensors(model.weights);
+  auto weights = format::readSafetensors(model.weights);
   if (!weights) return std::move(weights).error().during("train.model.weights");
   if (auto loaded = loadWeights((*network)->parameters(), weights->arrays); !loaded) {
     return std::move(loaded).error().during("train.model.weights: " + model.weights);
@@ -150,4 +150,4 @@ Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape
   return network;
 }
 
-}  // namespace dure
+}  // namespace dure::train

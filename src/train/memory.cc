@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace dure {
+namespace dure::train {
 
 void keepFreedMemory() {
   mallopt(M_MMAP_MAX, 0);
@@ -12,4 +12,4 @@ void keepFreedMemory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace dure {
+namespace dure::train {
 
 std::string classNamesText(const std::vector<std::string>& names) {
   // Names are bytes of a data file, and need not be UTF-8.
@@ -22,4 +22,4 @@ std::map<std::string, std::string> ModelAbout::metadata() const {
   return texts;
 }
 
-}  // namespace dure
+}  // namespace dure::train

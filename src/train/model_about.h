@@ -7,13 +7,13 @@
 
 #include "format/batch_rows.h"
 
-namespace dure {
+namespace dure::train {
 
 // What goes into a file along with a model, for whoever feeds it later.
 struct ModelAbout {
   std::vector<std::int64_t> sample;      // the shape of one
   bool words = false;                    // else numbers
-  Scaling scaling;                       // of numbers, before the first layer
+  format::Scaling scaling;               // of numbers, before the first layer
   std::vector<std::string> class_names;  // empty: the data names none
 
   // As texts by name, for formats that hold such: {"input_scale": "0.0039", …}.
@@ -23,4 +23,4 @@ struct ModelAbout {
 // The names as a list in JSON.
 std::string classNamesText(const std::vector<std::string>& names);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -10,7 +10,7 @@
 #include "train/model_about.h"
 #include "train/parameters.h"
 
-namespace dure {
+namespace dure::train {
 
 // Writes a stack of layers as the file's ending says: .h5 for Keras, .pt as TorchScript,
 // .safetensors for the weights alone. All of the file or none. `about` goes along where the format
@@ -20,13 +20,14 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
 
 // As Keras describes and orders it, with the weights, and with the scaling as its first layer: it
 // takes samples as the data has them.
-KerasModel toKeras(const Architecture& architecture, const Parameters& parameters,
-                   const ModelAbout& about);
+format::KerasModel toKeras(const Architecture& architecture, const Parameters& parameters,
+                           const ModelAbout& about);
 // The stack that a Keras file describes. Invalid, naming it, for a layer or an option that is not
 // there.
-Result<Architecture> fromKeras(const KerasModel& model);
+Result<Architecture> fromKeras(const format::KerasModel& model);
 // The weights of a Keras file, by our names and in our layout; empty if the file has none.
-NamedArrays weightsFromKeras(const KerasModel& model, const Architecture& architecture);
+format::NamedArrays weightsFromKeras(const format::KerasModel& model,
+                                     const Architecture& architecture);
 
 // A `forward` in TorchScript that gives what the stack gives for samples as the data has them, of
 // whatever type, softmax included.
@@ -35,7 +36,7 @@ std::string toTorchScript(const Architecture& architecture, const ModelAbout& ab
 // A stack of layers that a file describes, and its weights by our names; none if it has none.
 struct LayerFile {
   Architecture architecture;
-  NamedArrays weights;
+  format::NamedArrays weights;
 };
 // Of a .pt file that saveLayers wrote; nothing for other files, readable or not.
 Result<std::optional<LayerFile>> readLayerScript(const std::string& path);
@@ -46,4 +47,4 @@ Status saveTorchScript(const std::string& path, const torch::jit::Module& module
 // Class names as the module's attribute `class_names`, unless it has one of its own.
 void addClassNames(torch::jit::Module& module, const std::vector<std::string>& names);
 
-}  // namespace dure
+}  // namespace dure::train

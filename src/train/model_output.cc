@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "base/text.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ Result<std::string> ModelOutput::keepElsewhere(const Save& save) const {
   return Error(Code::kIo, why.empty() ? "there is no other place" : why);
 }
 
-}  // namespace dure
+}  // namespace dure::train

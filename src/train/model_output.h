@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "train/surroundings.h"
 
-namespace dure {
+namespace dure::train {
 
 // Where the first worker puts the model. While it is written it is in a directory beside its place:
 //
@@ -40,4 +40,4 @@ class ModelOutput {
   const std::string name_;    // without that
 };
 
-}  // namespace dure
+}  // namespace dure::train

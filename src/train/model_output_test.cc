@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST_F(ModelOutputTest, KeepsTheModelInTheFirstPlaceThatTakesIt) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -11,7 +11,7 @@
 #include "train/network.h"
 #include "train/optimizer.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using nlohmann::json;
@@ -47,8 +47,8 @@ class ModelsTest : public testing::Test {
     return path("net.json");
   }
 
-  static Train trainOf(const std::string& file) {
-    Train train;
+  static spec::Train trainOf(const std::string& file) {
+    spec::Train train;
     train.model.file = file;
     return train;
   }
@@ -71,7 +71,7 @@ void step(Network& network, const at::Tensor& input) {
   const StepRandom random{};
   network.beginStep(false);
   network.forward(input, &random).square().sum().backward();
-  Optimizer settings{.name = "sgd", .weight_decay = 0.1};
+  spec::Optimizer settings{.name = "sgd", .weight_decay = 0.1};
   FlatOptimizer optimizer(settings, network.parameters().values().numel());
   optimizer.step(network.parameters().values(), network.parameters().grads(), 0.01);
 }
@@ -115,7 +115,7 @@ TEST_F(ModelsTest, WhatAModuleHasFrozenStaysAsItIs) {
   EXPECT_TRUE(at::equal(valueOf(**network, "weight"), weight));
   EXPECT_FALSE(at::equal(valueOf(**network, "bias"), bias));
   ASSERT_TRUE((*network)->save(path("out.safetensors"), {}));
-  EXPECT_NE(readSafetensors(path("out.safetensors"))->find("weight"), nullptr);
+  EXPECT_NE(format::readSafetensors(path("out.safetensors"))->find("weight"), nullptr);
 }
 
 TEST_F(ModelsTest, WholeNumbersOfAModuleArePartOfItsState) {
@@ -201,10 +201,11 @@ TEST_F(ModelsTest, LayersThatAreNotTrainableStayAsTheyAre) {
     EXPECT_TRUE(at::equal(valueOf(**network, c.weight), before)) << c.type;
     EXPECT_FALSE(at::equal(valueOf(**network, "last.weight"), last)) << c.type;
     ASSERT_TRUE((*network)->save(path("out.h5"), {}));
-    const auto read = readKeras(path("out.h5"));
+    const auto read = format::readKeras(path("out.h5"));
     ASSERT_TRUE(read) << read.error().message();
-    const auto frozen = std::find_if(read->layers.begin(), read->layers.end(),
-                                     [](const KerasLayer& each) { return each.name == "f"; });
+    const auto frozen =
+        std::find_if(read->layers.begin(), read->layers.end(),
+                     [](const format::KerasLayer& each) { return each.name == "f"; });
     ASSERT_NE(frozen, read->layers.end());
     EXPECT_EQ(frozen->config["trainable"], false);
     EXPECT_FALSE(frozen->weights.empty());
@@ -219,7 +220,8 @@ TEST_F(ModelsTest, LayersThatAreNotTrainableStayAsTheyAre) {
 TEST_F(ModelsTest, OptionsOfLayersThatAreNotThereAreRefusedByName) {
   const auto why = [](const std::string& type, json config) {
     config["units"] = config["filters"] = config["output_dim"] = config["input_dim"] = 3;
-    const KerasModel model{.layers = {{.type = type, .name = "it", .config = std::move(config)}}};
+    const format::KerasModel model{
+        .layers = {{.type = type, .name = "it", .config = std::move(config)}}};
     const auto made = fromKeras(model);
     return made ? std::string("made") : made.error().message();
   };
@@ -262,7 +264,7 @@ TEST_F(ModelsTest, WhatIsWrittenTakesSamplesAsTheDataHasThem) {
   const at::Tensor bytes = at::randint(0, 256, {5, 8, 8}, at::kByte);
   const at::Tensor scaled = bytes.to(at::kFloat) * 0.0125F - 1.5F;
   for (const char* name : {"convnet", "mlp", "linear"}) {
-    Train train;
+    spec::Train train;
     train.model.name = name;
     auto network = makeNetwork(train, data);
     ASSERT_TRUE(network) << network.error().message();
@@ -277,7 +279,7 @@ TEST_F(ModelsTest, WhatIsWrittenTakesSamplesAsTheDataHasThem) {
     ASSERT_EQ(names.size(), 3u);
     EXPECT_EQ(names[1].toStringRef(), "dog");
     ASSERT_TRUE((*network)->save(path("out.h5"), bytesAbout()));
-    const auto keras = readKeras(path("out.h5"));
+    const auto keras = format::readKeras(path("out.h5"));
     ASSERT_TRUE(keras) << keras.error().message();
     ASSERT_GT(keras->layers.size(), 2u);
     EXPECT_EQ(keras->layers[1].type, "Rescaling");
@@ -289,7 +291,7 @@ TEST_F(ModelsTest, WhatIsWrittenTakesSamplesAsTheDataHasThem) {
 TEST_F(ModelsTest, WhatIsWrittenGoesOnAsWhatItWas) {
   const DataShape data{.sample = {8, 8}, .classes = 3};
   const at::Tensor input = at::randn({5, 8, 8});
-  Train train;
+  spec::Train train;
   train.model.name = "convnet";
   train.model.dropout = 0;
   auto network = makeNetwork(train, data);
@@ -326,7 +328,7 @@ TEST_F(ModelsTest, LayersWithoutTheirDescriptionAreRefused) {
 
 TEST_F(ModelsTest, WindowsThatDoNotFitAreRefusedOrLeftOut) {
   // 8 is 6 after a convolution, 3 after pooling, 1 after the second one: no second pooling.
-  Train train;
+  spec::Train train;
   train.model.name = "convnet";
   for (const std::int64_t size : {8, 9, 10, 28}) {
     auto network = makeNetwork(train, {.sample = {size, size}, .classes = 3});
@@ -357,12 +359,12 @@ TEST_F(ModelsTest, SizesThatCannotBeCountedAreRefused) {
 }
 
 TEST_F(ModelsTest, RescalingComesFirstOrNotAtAll) {
-  const auto why = [](std::vector<KerasLayer> layers) {
+  const auto why = [](std::vector<format::KerasLayer> layers) {
     const auto made = fromKeras({.layers = std::move(layers)});
     return made ? std::string("made") : made.error().message();
   };
-  const KerasLayer dense{.type = "Dense", .name = "d", .config = {{"units", 3}}};
-  const KerasLayer scale{.type = "Rescaling", .name = "r", .config = {{"scale", 0.5}}};
+  const format::KerasLayer dense{.type = "Dense", .name = "d", .config = {{"units", 3}}};
+  const format::KerasLayer scale{.type = "Rescaling", .name = "r", .config = {{"scale", 0.5}}};
   EXPECT_EQ(why({scale, dense}), "made");
   EXPECT_THAT(why({dense, scale}), HasSubstr("the layer r: Rescaling must be the first"));
   EXPECT_THAT(why({scale, scale, dense}), HasSubstr("must be the first"));
@@ -371,4 +373,4 @@ TEST_F(ModelsTest, RescalingComesFirstOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -11,7 +11,7 @@
 #include "train/model_about.h"
 #include "train/parameters.h"
 
-namespace dure {
+namespace dure::train {
 
 // Where the randomness of one step comes from, so that it is the same whoever computes which part
 // of the batch, and after a restart.
@@ -54,13 +54,13 @@ Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path);
 // What a model takes, as far as that is known before the data is opened.
 struct ModelInput {
   bool words = false;
-  std::int64_t vocabulary = 0;     // with `words`: how many it knows; 0: as many as the data has
-  std::optional<Scaling> scaling;  // what the file does to samples
+  std::int64_t vocabulary = 0;  // with `words`: how many it knows; 0: as many as the data has
+  std::optional<format::Scaling> scaling;  // what the file does to samples
 };
-Result<ModelInput> inputOf(const Model& model);
+Result<ModelInput> inputOf(const spec::Model& model);
 
 // What the job asks for. Invalid, in one sentence that names the file, if a model from a file does
 // not fit the data.
-Result<std::unique_ptr<Network>> makeNetwork(const Train& train, const DataShape& data);
+Result<std::unique_ptr<Network>> makeNetwork(const spec::Train& train, const DataShape& data);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 const char* nameOf(float number) { return std::isnan(number) ? "NaN" : "infinite"; }
@@ -22,7 +22,7 @@ std::int64_t firstNonFinite(const at::Tensor& numbers) {
 }  // namespace
 
 Result<std::string> findNonFinite(const TrainingData& data, std::span<const std::int64_t> rows) {
-  const Split& split = *data.dataset().train;
+  const format::Split& split = *data.dataset().train;
   for (const std::int64_t& row : rows) {
     const auto batch = data.read(split, std::span(&row, 1));
     if (!batch) return batch.error();
@@ -38,4 +38,4 @@ Result<std::string> findNonFinite(const TrainingData& data, std::span<const std:
   return std::string();
 }
 
-}  // namespace dure
+}  // namespace dure::train

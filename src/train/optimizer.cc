@@ -4,7 +4,7 @@
 
 #include "train/vectorised.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 16;
@@ -50,7 +50,8 @@ DURE_VECTORISED void adam(float* __restrict value, const float* __restrict grad,
 
 }  // namespace
 
-FlatOptimizer::FlatOptimizer(const Optimizer& settings, std::int64_t count) : settings_(settings) {
+FlatOptimizer::FlatOptimizer(const spec::Optimizer& settings, std::int64_t count)
+    : settings_(settings) {
   if (settings_.name == "sgd") {
     if (settings_.momentum > 0) memory_["momentum"] = at::zeros({count});
   } else {
@@ -112,4 +113,4 @@ double clipNorm(at::Tensor& grads, double limit) {
   return norm;
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -8,12 +8,12 @@
 
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::train {
 
 // PyTorch's SGD, Adam and AdamW, to its formulas, in one pass over all weights.
 class FlatOptimizer {
  public:
-  FlatOptimizer(const Optimizer& settings, std::int64_t count);
+  FlatOptimizer(const spec::Optimizer& settings, std::int64_t count);
 
   void step(at::Tensor& values, const at::Tensor& grads, double rate);
 
@@ -23,7 +23,7 @@ class FlatOptimizer {
   void setSteps(std::int64_t steps) { steps_ = steps; }
 
  private:
-  const Optimizer settings_;
+  const spec::Optimizer settings_;
   std::map<std::string, at::Tensor> memory_;
   std::int64_t steps_ = 0;
 };
@@ -31,4 +31,4 @@ class FlatOptimizer {
 // Scales the gradients down to a 2-norm of `limit` if theirs is above. Returns what it was.
 double clipNorm(at::Tensor& grads, double limit);
 
-}  // namespace dure
+}  // namespace dure::train

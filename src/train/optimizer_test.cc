@@ -2,14 +2,14 @@
 
 #include <gmock/gmock.h>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kCount = 1003;  // no multiple of a register
 
 // The same 20 steps with PyTorch's optimizer.
 template <typename Theirs>
-void expectSame(const Optimizer& settings,
+void expectSame(const spec::Optimizer& settings,
                 const std::function<Theirs(std::vector<at::Tensor>)>& make) {
   torch::manual_seed(3);
   at::Tensor values = at::randn({kCount});
@@ -57,7 +57,7 @@ TEST(FlatOptimizerTest, StepsAsPyTorchsAdamW) {
 
 TEST(FlatOptimizerTest, GoesOnFromWhatItRemembered) {
   torch::manual_seed(4);
-  const Optimizer settings{.name = "adam", .lr = 0.01};
+  const spec::Optimizer settings{.name = "adam", .lr = 0.01};
   FlatOptimizer first(settings, 10);
   at::Tensor values = at::randn({10});
   first.step(values, at::randn({10}), 0.01);
@@ -80,4 +80,4 @@ TEST(ClipNormTest, ScalesOnlyWhatIsTooLong) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

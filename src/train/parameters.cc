@@ -9,7 +9,7 @@
 
 #include "train/shape.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;  // numbers, 64 bytes
@@ -21,12 +21,13 @@ at::Tensor viewOf(const at::Tensor& flat, std::int64_t offset, const Parameters:
   return part.view({s[0], s[2], s[3], s[1]}).permute({0, 3, 1, 2});
 }
 
-const std::vector<std::pair<DType, at::ScalarType>>& types() {
-  static const std::vector<std::pair<DType, at::ScalarType>> pairs{
-      {DType::kBool, at::kBool}, {DType::kU8, at::kByte},       {DType::kI8, at::kChar},
-      {DType::kI16, at::kShort}, {DType::kI32, at::kInt},       {DType::kI64, at::kLong},
-      {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat},
-      {DType::kF64, at::kDouble}};
+const std::vector<std::pair<format::DType, at::ScalarType>>& types() {
+  static const std::vector<std::pair<format::DType, at::ScalarType>> pairs{
+      {format::DType::kBool, at::kBool}, {format::DType::kU8, at::kByte},
+      {format::DType::kI8, at::kChar},   {format::DType::kI16, at::kShort},
+      {format::DType::kI32, at::kInt},   {format::DType::kI64, at::kLong},
+      {format::DType::kF16, at::kHalf},  {format::DType::kBF16, at::kBFloat16},
+      {format::DType::kF32, at::kFloat}, {format::DType::kF64, at::kDouble}};
   return pairs;
 }
 
@@ -67,9 +68,9 @@ std::int64_t Parameters::count() const {
   return total;
 }
 
-Array toArray(const at::Tensor& tensor) {
+format::Array toArray(const at::Tensor& tensor) {
   auto owner = std::make_shared<at::Tensor>(tensor.detach().cpu().contiguous());
-  Array array;
+  format::Array array;
   for (const auto& [ours, theirs] : types()) {
     if (theirs == owner->scalar_type()) array.dtype = ours;
   }
@@ -84,7 +85,7 @@ bool isArrayType(const at::Tensor& tensor) {
                      [&](const auto& pair) { return pair.second == tensor.scalar_type(); });
 }
 
-at::Tensor toTensor(const Array& array) {
+at::Tensor toTensor(const format::Array& array) {
   for (const auto& [ours, theirs] : types()) {
     if (ours != array.dtype) continue;
     at::Tensor tensor = at::empty(array.shape, at::dtype(theirs));
@@ -96,23 +97,23 @@ at::Tensor toTensor(const Array& array) {
   auto* out = tensor.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     std::uint64_t number = 0;
-    std::memcpy(&number, array.data + static_cast<std::size_t>(i) * sizeOf(array.dtype),
-                sizeOf(array.dtype));
+    std::memcpy(&number, array.data + static_cast<std::size_t>(i) * format::sizeOf(array.dtype),
+                format::sizeOf(array.dtype));
     out[i] = static_cast<std::int64_t>(number);
   }
   return tensor;
 }
 
-NamedArrays namedWeights(const Parameters& parameters) {
-  NamedArrays named;
+format::NamedArrays namedWeights(const Parameters& parameters) {
+  format::NamedArrays named;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     named.emplace_back(parameters[i].name, toArray(parameters[i].value));
   }
   return named;
 }
 
-Status loadWeights(Parameters& parameters, const NamedArrays& weights) {
-  std::map<std::string, const Array*> by_name;
+Status loadWeights(Parameters& parameters, const format::NamedArrays& weights) {
+  std::map<std::string, const format::Array*> by_name;
   for (const auto& [name, array] : weights) by_name[name] = &array;
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -125,7 +126,7 @@ Status loadWeights(Parameters& parameters, const NamedArrays& weights) {
       return Error(Code::kInvalid, fmt::format("there is no weight {}; there are {}",
                                                parameter.name, fmt::join(names, ", ")));
     }
-    const Array& array = *found->second;
+    const format::Array& array = *found->second;
     if (array.shape != parameter.value.sizes().vec()) {
       return Error(Code::kInvalid,
                    fmt::format("the weight {} has the shape [{}], and the model wants [{}]",
@@ -137,4 +138,4 @@ Status loadWeights(Parameters& parameters, const NamedArrays& weights) {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "format/safetensors.h"
 
-namespace dure {
+namespace dure::train {
 
 // One tensor of weights: views of the flat buffers below.
 struct Parameter {
@@ -67,16 +67,16 @@ class Parameters {
 };
 
 // A view of the tensor's numbers for a file; makes it contiguous first.
-Array toArray(const at::Tensor& tensor);
+format::Array toArray(const at::Tensor& tensor);
 // Whether toArray can have it: complex numbers and the like cannot be in a file of ours.
 bool isArrayType(const at::Tensor& tensor);
 // A tensor that owns a copy.
-at::Tensor toTensor(const Array& array);
+at::Tensor toTensor(const format::Array& array);
 
 // Every weight by its name, in PyTorch's layout, the frozen ones as well.
-NamedArrays namedWeights(const Parameters& parameters);
+format::NamedArrays namedWeights(const Parameters& parameters);
 // Invalid, naming the weight, if one is missing or has another shape. Frozen ones may be missing,
 // as they are from checkpoints, and stay what they are.
-Status loadWeights(Parameters& parameters, const NamedArrays& weights);
+Status loadWeights(Parameters& parameters, const format::NamedArrays& weights);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace dure {
+namespace dure::train {
 
 // Where a training is, beside its weights: all of it is in the checkpoints, so that a resumed
 // training reports and decides as one that was never disturbed.
@@ -23,4 +23,4 @@ struct Progress {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Progress, step, loss_sum, correct, samples,
                                                 best_loss, bad_epochs, stopped)
 
-}  // namespace dure
+}  // namespace dure::train

@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-namespace dure {
+namespace dure::train {
 
 std::string reasonOf(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
@@ -13,4 +13,4 @@ std::string reasonOf(const std::exception& error) {
   return traced ? text.substr(text.rfind('\n') + 1) : text.substr(0, text.find('\n'));
 }
 
-}  // namespace dure
+}  // namespace dure::train

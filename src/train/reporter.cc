@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 std::string roundedBytes(std::int64_t bytes) {
@@ -119,4 +119,4 @@ std::string withCommas(std::int64_t number) {
   return text;
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "train/surroundings.h"
 
-namespace dure {
+namespace dure::train {
 
 struct EpochResult {
   std::int64_t epoch = 0;  // from 1
@@ -64,4 +64,4 @@ class Reporter {
 // "5,120"
 std::string withCommas(std::int64_t number);
 
-}  // namespace dure
+}  // namespace dure::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr int kRounds = 4;
@@ -48,4 +48,4 @@ Share shareOf(std::int64_t rows, int member, int members) {
   return {begin, begin + each + (member < more ? 1 : 0)};
 }
 
-}  // namespace dure
+}  // namespace dure::train

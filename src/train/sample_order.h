@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace dure {
+namespace dure::train {
 
 // Which samples are seen when. Each epoch goes through all rows once, in an order that is a
 // permutation drawn by (seed, epoch) and computed, not stored: it takes no memory, however large
@@ -47,4 +47,4 @@ inline std::uint64_t mixBits(std::uint64_t value) {
 }
 inline std::uint64_t mixBits(std::uint64_t a, std::uint64_t b) { return mixBits(mixBits(a) ^ b); }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 std::vector<std::int64_t> epochOf(const SampleOrder& order, std::int64_t rows, std::int64_t epoch) {
@@ -69,4 +69,4 @@ TEST(SampleOrderTest, SharesAreDisjointWholeAndEven) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
-Train with(Schedule schedule) {
-  Train train;
+spec::Train with(spec::Schedule schedule) {
+  spec::Train train;
   train.optimizer.lr = 0.1;
   train.schedule = schedule;
   return train;
@@ -18,15 +18,15 @@ TEST(ScheduleTest, ConstantStaysAndScalesWithWorkersIfAsked) {
 }
 
 TEST(ScheduleTest, WarmUpRisesFromTheFirstStep) {
-  const Train train = with({.warmup = 10});
+  const spec::Train train = with({.warmup = 10});
   EXPECT_DOUBLE_EQ(learningRate(train, 1, 0, 10, 100), 0.01);
   EXPECT_DOUBLE_EQ(learningRate(train, 1, 9, 10, 100), 0.1);
   EXPECT_DOUBLE_EQ(learningRate(train, 1, 10, 10, 100), 0.1);
 }
 
 TEST(ScheduleTest, LinearAndCosineEndAtTheirFloor) {
-  for (const auto shape : {ScheduleShape::kLinear, ScheduleShape::kCosine}) {
-    const Train train = with({.shape = shape, .floor = 0.1});
+  for (const auto shape : {spec::ScheduleShape::kLinear, spec::ScheduleShape::kCosine}) {
+    const spec::Train train = with({.shape = shape, .floor = 0.1});
     EXPECT_DOUBLE_EQ(learningRate(train, 1, 0, 10, 100), 0.1);
     EXPECT_NEAR(learningRate(train, 1, 50, 10, 100), 0.055, 1e-12);
     EXPECT_NEAR(learningRate(train, 1, 100, 10, 100), 0.01, 1e-12);
@@ -35,11 +35,11 @@ TEST(ScheduleTest, LinearAndCosineEndAtTheirFloor) {
 }
 
 TEST(ScheduleTest, StepsFallEverySoManyEpochs) {
-  const Train train = with({.shape = ScheduleShape::kStep, .gamma = 0.5, .every = 2});
+  const spec::Train train = with({.shape = spec::ScheduleShape::kStep, .gamma = 0.5, .every = 2});
   EXPECT_DOUBLE_EQ(learningRate(train, 1, 19, 10, 100), 0.1);
   EXPECT_DOUBLE_EQ(learningRate(train, 1, 20, 10, 100), 0.05);
   EXPECT_DOUBLE_EQ(learningRate(train, 1, 40, 10, 100), 0.025);
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

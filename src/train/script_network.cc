@@ -8,7 +8,7 @@
 #include "train/network.h"
 #include "train/reason.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 // Gives every tensor memory of its own for as long as it lives. In a file, views of one buffer
@@ -83,11 +83,12 @@ class ScriptNetwork : public Network {
       if (auto made = makeDirectories(parent); !made) return made;
     }
     if (path.ends_with(".safetensors")) {
-      Safetensors content{.arrays = namedWeights(*parameters_), .metadata = about.metadata()};
+      format::Safetensors content{.arrays = namedWeights(*parameters_),
+                                  .metadata = about.metadata()};
       for (const auto& named : module_.named_buffers())
         content.arrays.emplace_back(named.name, toArray(named.value));
       content.metadata["format"] = "pt";
-      return writeSafetensors(path, content);
+      return format::writeSafetensors(path, content);
     }
     if (!path.ends_with(".pt")) {
       return Error(Code::kInvalid, "a TorchScript module is written as .pt or .safetensors");
@@ -156,4 +157,4 @@ Result<std::unique_ptr<Network>> loadScriptNetwork(const std::string& path) try 
                fmt::format("{}: not a TorchScript module: {}", path, reasonOf(error)));
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::size_t kMaxManifest = 64u << 20;
@@ -91,4 +91,4 @@ Result<nlohmann::json> readWithChecksum(const char* name, const std::string& pat
   return outer[name];
 }
 
-}  // namespace dure
+}  // namespace dure::train

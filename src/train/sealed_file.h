@@ -10,7 +10,7 @@
 #include "base/result.h"
 
 // Files that tell whether they are as they were written.
-namespace dure {
+namespace dure::train {
 
 // Whether reading failed because of what is there, or is not there. Any other failure says nothing
 // about the file: the disk, the network or somebody's rights are in the way, perhaps for a moment.
@@ -36,4 +36,4 @@ std::string withChecksum(const char* name, const nlohmann::json& content, int in
 // Its content. Invalid if that is not what was written.
 Result<nlohmann::json> readWithChecksum(const char* name, const std::string& path);
 
-}  // namespace dure
+}  // namespace dure::train

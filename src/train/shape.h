@@ -5,11 +5,11 @@
 
 #include "format/array.h"
 
-namespace dure {
+namespace dure::train {
 
 // How many numbers there are in something of this shape, which was checked before.
 inline std::int64_t elementsOf(std::span<const std::int64_t> shape) {
-  return checkedElements(shape).value();
+  return format::checkedElements(shape).value();
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::size_t kMaxRunId = 4096;
@@ -61,4 +61,4 @@ Result<Surroundings> readSurroundings() {
   return here;
 }
 
-}  // namespace dure
+}  // namespace dure::train

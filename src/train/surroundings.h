@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace dure {
+namespace dure::train {
 
 // What the trainer is told by its environment. Without Dure around it, it trains alone.
 struct Surroundings {
@@ -28,4 +28,4 @@ struct Surroundings {
 // variable, if one makes no sense.
 Result<Surroundings> readSurroundings();
 
-}  // namespace dure
+}  // namespace dure::train

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 std::span<float> numbersOf(at::Tensor& tensor) {
@@ -23,12 +23,12 @@ class Stopwatch {
 
 }  // namespace
 
-Synchronizer::Synchronizer(const Train& train, Group& group, Network& network)
+Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Network& network)
     : sync_(train.sync),
-      narrow_(train.wire != WireType::kFloat32 && group.hosts() > 1),
+      narrow_(train.wire != spec::WireType::kFloat32 && group.hosts() > 1),
       group_(group),
       network_(network) {
-  if (sync_.mode != SyncMode::kEnd) {
+  if (sync_.mode != spec::SyncMode::kEnd) {
     Parameters& parameters = network_.parameters();
     shared_ =
         group_.share(numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
@@ -39,17 +39,17 @@ Synchronizer::Synchronizer(const Train& train, Group& group, Network& network)
     buckets_.emplace(group_, parameters,
                      (narrow_ ? parameters.grads() : parameters.shared()).numel());
   }
-  if (sync_.mode == SyncMode::kEvery && (sync_.momentum > 0 || sync_.lr != 1)) {
+  if (sync_.mode == spec::SyncMode::kEvery && (sync_.momentum > 0 || sync_.lr != 1)) {
     momentum_ = at::zeros_like(network_.parameters().values());
   }
   // The change since the last average is small beside the weights: narrow numbers lose less of it.
-  if (momentum_.defined() || (sync_.mode != SyncMode::kStep && group_.hosts() > 1)) {
+  if (momentum_.defined() || (sync_.mode != spec::SyncMode::kStep && group_.hosts() > 1)) {
     anchor_ = network_.parameters().values().clone();
   }
 }
 
 void Synchronizer::weightsLoaded() {
-  if (anchor_.defined() && sync_.mode == SyncMode::kEvery) {
+  if (anchor_.defined() && sync_.mode == spec::SyncMode::kEvery) {
     anchor_.copy_(network_.parameters().values());
   }
 }
@@ -69,24 +69,25 @@ Status Synchronizer::afterBackward() {
 
 bool Synchronizer::inStep(std::int64_t done, bool epoch_over) const {
   switch (sync_.mode) {
-    case SyncMode::kStep:
+    case spec::SyncMode::kStep:
       return true;
-    case SyncMode::kEvery:
+    case spec::SyncMode::kEvery:
       return epoch_over || done % sync_.every == 0;
-    case SyncMode::kEnd:
+    case spec::SyncMode::kEnd:
       return group_.size() == 1;
   }
   return true;
 }
 
 Status Synchronizer::afterStep(std::int64_t done, bool epoch_over) {
-  if (group_.size() == 1 || sync_.mode != SyncMode::kEvery || !inStep(done, epoch_over)) return {};
+  if (group_.size() == 1 || sync_.mode != spec::SyncMode::kEvery || !inStep(done, epoch_over))
+    return {};
   return averageWeights();
 }
 
 Status Synchronizer::atEnd() {
   // With kEvery the last step was an average too; once more would be a step of momentum alone.
-  if (group_.size() == 1 || sync_.mode != SyncMode::kEnd) return {};
+  if (group_.size() == 1 || sync_.mode != spec::SyncMode::kEnd) return {};
   return averageWeights();
 }
 
@@ -125,4 +126,4 @@ Status Synchronizer::averageWeights() {
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::train

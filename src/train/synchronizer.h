@@ -13,7 +13,7 @@
 #include "spec/job.h"
 #include "train/network.h"
 
-namespace dure {
+namespace dure::train {
 
 // Sums gradients while backward still makes more of them: parameters become ready from the last to
 // the first, so a bucket is a range of the flat buffer, and goes to a thread of its own as soon as
@@ -22,7 +22,7 @@ class GradientBuckets {
  public:
   // Both outlive this object. While `arm` to `finish` lasts, nobody else uses `group`.
   // Of the numbers that are shared, the first `count` are summed.
-  GradientBuckets(Group& group, Parameters& parameters, std::int64_t count);
+  GradientBuckets(group::Group& group, Parameters& parameters, std::int64_t count);
   ~GradientBuckets();
 
   // Before the backward pass whose gradients are final.
@@ -42,7 +42,7 @@ class GradientBuckets {
   void hand(std::size_t bucket);
   void run(const std::stop_token& stop);
 
-  Group& group_;
+  group::Group& group_;
   Parameters& parameters_;
   std::vector<Bucket> buckets_;  // in the order in which they are summed
   std::vector<std::size_t> bucket_of_;
@@ -64,10 +64,10 @@ class GradientBuckets {
 class Synchronizer {
  public:
   // `group` and `network` outlive it.
-  Synchronizer(const Train& train, Group& group, Network& network);
+  Synchronizer(const spec::Train& train, group::Group& group, Network& network);
 
   // Every step, gradients are summed over all workers.
-  bool sharesGradients() const { return sync_.mode == SyncMode::kStep && group_.size() > 1; }
+  bool sharesGradients() const { return sync_.mode == spec::SyncMode::kStep && group_.size() > 1; }
 
   // The few numbers beside the gradients as well; not where they would be rounded on the way.
   bool sharesExtras() const { return sharesGradients() && !narrow_; }
@@ -94,15 +94,15 @@ class Synchronizer {
   Status averageBuffers();
   Status averageWeights();
 
-  const Sync sync_;
+  const spec::Sync sync_;
   const bool narrow_;  // numbers are rounded on their way to other hosts
-  Group& group_;
+  group::Group& group_;
   Network& network_;
-  std::unique_ptr<AdoptedMemory> shared_;  // what is summed in every step, or every few
+  std::unique_ptr<collective::AdoptedMemory> shared_;  // what is summed in every step, or every few
   std::optional<GradientBuckets> buckets_;
   at::Tensor anchor_;  // the weights at the last average, where the change is what is shared
   at::Tensor momentum_;
   double waited_ = 0;
 };
 
-}  // namespace dure
+}  // namespace dure::train

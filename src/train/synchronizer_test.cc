@@ -6,7 +6,7 @@
 
 #include "group/test_ranks.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kWeights = 37;
@@ -36,15 +36,15 @@ class Pulled : public Network {
   Status save(const std::string&, const ModelAbout&) override { return {}; }
 };
 
-Train trainWith(const Sync& sync) {
-  Train train;
+spec::Train trainWith(const spec::Sync& sync) {
+  spec::Train train;
   train.sync = sync;
   return train;
 }
 
 // One weight of two workers that go `every` steps apart and then make an outer step of Nesterov's
 // with what they went together: as the description of DiLoCo has it, in double precision.
-double diloco(std::int64_t i, int steps, const Sync& sync) {
+double diloco(std::int64_t i, int steps, const spec::Sync& sync) {
   double shared = Pulled::firstOf(i);
   double momentum = 0;
   for (int done = 0; done < steps; done += sync.every) {
@@ -63,11 +63,12 @@ double diloco(std::int64_t i, int steps, const Sync& sync) {
 }
 
 TEST(Synchronizer, OuterStepsAreThoseOfDiloco) {
-  for (const Sync& sync : {Sync{.mode = SyncMode::kEvery, .every = 5},
-                           Sync{.mode = SyncMode::kEvery, .every = 5, .momentum = 0.9, .lr = 0.7},
-                           Sync{.mode = SyncMode::kEvery, .every = 4, .lr = 0.5}}) {
+  for (const spec::Sync& sync :
+       {spec::Sync{.mode = spec::SyncMode::kEvery, .every = 5},
+        spec::Sync{.mode = spec::SyncMode::kEvery, .every = 5, .momentum = 0.9, .lr = 0.7},
+        spec::Sync{.mode = spec::SyncMode::kEvery, .every = 4, .lr = 0.5}}) {
     for (const std::string hosts : {"aa", "ab"}) {
-      runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+      group::runOnHosts(hosts, group::Wire::kFloat32, [&](group::TwoLevelGroup& group) {
         Pulled network;
         Synchronizer synchronizer(trainWith(sync), group, network);
         for (int done = 1; done <= 20; ++done) {
@@ -87,9 +88,9 @@ TEST(Synchronizer, OuterStepsAreThoseOfDiloco) {
 
 TEST(Synchronizer, WorkersThatTrainApartMeetAtTheEnd) {
   for (const std::string hosts : {"aa", "ab"}) {
-    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+    group::runOnHosts(hosts, group::Wire::kFloat32, [&](group::TwoLevelGroup& group) {
       Pulled network;
-      const Sync sync{.mode = SyncMode::kEnd};
+      const spec::Sync sync{.mode = spec::SyncMode::kEnd};
       Synchronizer synchronizer(trainWith(sync), group, network);
       for (int done = 1; done <= 20; ++done) {
         network.step(group.rank());
@@ -97,7 +98,7 @@ TEST(Synchronizer, WorkersThatTrainApartMeetAtTheEnd) {
       }
       ASSERT_TRUE(synchronizer.atEnd());
       // A single outer step of rate 1 is an average.
-      const Sync average{.mode = SyncMode::kEvery, .every = 20};
+      const spec::Sync average{.mode = spec::SyncMode::kEvery, .every = 20};
       for (std::int64_t i = 0; i < kWeights; ++i) {
         ASSERT_NEAR(network.weights()[i], diloco(i, 20, average), 2e-6) << hosts << " " << i;
       }
@@ -107,22 +108,23 @@ TEST(Synchronizer, WorkersThatTrainApartMeetAtTheEnd) {
 
 // What travels in 16 bits is the gradients; the loss and the count of right answers are not.
 TEST(Synchronizer, OnlyGradientsAreRounded) {
-  for (const Wire wire : {Wire::kFloat32, Wire::kBFloat16}) {
-    runOnHosts("ab", wire, [&](TwoLevelGroup& group) {
+  for (const group::Wire wire : {group::Wire::kFloat32, group::Wire::kBFloat16}) {
+    group::runOnHosts("ab", wire, [&](group::TwoLevelGroup& group) {
       Pulled network;
-      Train train = trainWith({.mode = SyncMode::kStep});
-      train.wire = wire == Wire::kFloat32 ? WireType::kFloat32 : WireType::kBFloat16;
+      spec::Train train = trainWith({.mode = spec::SyncMode::kStep});
+      train.wire =
+          wire == group::Wire::kFloat32 ? spec::WireType::kFloat32 : spec::WireType::kBFloat16;
       Synchronizer synchronizer(train, group, network);
-      EXPECT_EQ(synchronizer.sharesExtras(), wire == Wire::kFloat32);
+      EXPECT_EQ(synchronizer.sharesExtras(), wire == group::Wire::kFloat32);
       network.parameters().grads().fill_(1);
       network.parameters().extras()[0] = 1001;
       synchronizer.beforeBackward();
       ASSERT_TRUE(synchronizer.afterBackward());
       EXPECT_EQ(network.parameters().grads()[0].item<float>(), 2);
-      EXPECT_EQ(network.parameters().extras()[0], wire == Wire::kFloat32 ? 2002 : 1001);
+      EXPECT_EQ(network.parameters().extras()[0], wire == group::Wire::kFloat32 ? 2002 : 1001);
     });
   }
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

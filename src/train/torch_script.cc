@@ -15,7 +15,7 @@
 #include "train/model_files.h"
 #include "train/reason.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 // Where the archive of a module holds what we say about it, and the name of what says what the
@@ -203,7 +203,7 @@ std::string toTorchScript(const Architecture& architecture, const ModelAbout& ab
   std::string source = "def forward(self, x):\n";
   const auto line = [&](const std::string& text) { source += "    " + text + "\n"; };
   line(architecture.words ? "x = x.long()" : "x = x.float()");
-  if (about.scaling != Scaling()) {
+  if (about.scaling != format::Scaling()) {
     line(fmt::format("x = x * {} + ({})", double{about.scaling.factor},
                      double{about.scaling.offset}));
   }
@@ -242,17 +242,18 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
   if (!parent.empty()) {
     if (auto made = makeDirectories(parent); !made) return made;
   }
-  if (path.ends_with(".h5")) return writeKeras(path, toKeras(architecture, parameters, about));
+  if (path.ends_with(".h5"))
+    return format::writeKeras(path, toKeras(architecture, parameters, about));
   if (path.ends_with(".safetensors")) {
-    Safetensors content{.arrays = namedWeights(parameters), .metadata = about.metadata()};
+    format::Safetensors content{.arrays = namedWeights(parameters), .metadata = about.metadata()};
     content.metadata["format"] = "pt";
-    return writeSafetensors(path, content);
+    return format::writeSafetensors(path, content);
   }
   torch::jit::Module module = scriptModule(architecture, parameters);
   addClassNames(module, about.class_names);
   module.define(toTorchScript(architecture, about));
   auto extra = about.metadata();
-  extra[kArchitecture] = kerasConfig(toKeras(architecture, parameters, about)).dump();
+  extra[kArchitecture] = format::kerasConfig(toKeras(architecture, parameters, about)).dump();
   return saveTorchScript(path, module, extra);
 } catch (const std::exception& error) {
   return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
@@ -261,10 +262,10 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
 Result<std::optional<LayerFile>> readLayerScript(const std::string& path) {
   const auto text = readExtra(path, kArchitecture);
   if (!text) return std::optional<LayerFile>();
-  const FileBytes bytes{.name = path,
-                        .bytes = std::as_bytes(std::span(text->data(), text->size())),
-                        .owner = nullptr};
-  auto described = parseKeras(bytes);
+  const format::FileBytes bytes{.name = path,
+                                .bytes = std::as_bytes(std::span(text->data(), text->size())),
+                                .owner = nullptr};
+  auto described = format::parseKeras(bytes);
   if (!described) return std::move(described).error();
   auto architecture = fromKeras(*described);
   if (!architecture) return std::move(architecture).error().during(path);
@@ -288,4 +289,4 @@ Result<std::optional<LayerFile>> readLayerScript(const std::string& path) {
   return std::optional<LayerFile>(std::move(read));
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -20,7 +20,7 @@
 #include "train/schedule.h"
 #include "train/synchronizer.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -33,10 +33,10 @@ double secondsSince(SteadyClock::time_point began) {
   return std::chrono::duration<double>(SteadyClock::now() - began).count();
 }
 
-Wire wireOf(WireType type) {
-  return type == WireType::kBFloat16  ? Wire::kBFloat16
-         : type == WireType::kFloat16 ? Wire::kFloat16
-                                      : Wire::kFloat32;
+group::Wire wireOf(spec::WireType type) {
+  return type == spec::WireType::kBFloat16  ? group::Wire::kBFloat16
+         : type == spec::WireType::kFloat16 ? group::Wire::kFloat16
+                                            : group::Wire::kFloat32;
 }
 
 std::int64_t peakMemory() {
@@ -96,7 +96,8 @@ class WorkerBatches {
 
 class Trainer {
  public:
-  Trainer(const Job& job, const Surroundings& here) : job_(job), train_(job.train), here_(here) {}
+  Trainer(const spec::Job& job, const Surroundings& here)
+      : job_(job), train_(job.train), here_(here) {}
 
   Status run() {
     auto data = TrainingData::open(train_);
@@ -119,13 +120,13 @@ class Trainer {
 
  private:
   Status join() {
-    auto group = joinGroup({.address = here_.address,
-                            .port = here_.port,
-                            .rank = here_.rank,
-                            .size = here_.world,
-                            .key = here_.key,
-                            .wire = wireOf(train_.wire),
-                            .wait = kWorkersWait});
+    auto group = group::joinGroup({.address = here_.address,
+                                   .port = here_.port,
+                                   .rank = here_.rank,
+                                   .size = here_.world,
+                                   .key = here_.key,
+                                   .wire = wireOf(train_.wire),
+                                   .wait = kWorkersWait});
     if (!group) return std::move(group).error();
     group_ = std::move(*group);
     return {};
@@ -135,7 +136,7 @@ class Trainer {
   Status prepare() {
     optimizer_.emplace(train_.optimizer, network_->parameters().values().numel());
     sync_.emplace(train_, *group_, *network_);
-    const std::int64_t workers = std::int64_t{job_.workers.max} * processesPerTask(job_);
+    const std::int64_t workers = std::int64_t{job_.workers.max} * spec::processesPerTask(job_);
     global_batch_ = workers * train_.batch * train_.accumulate;
     if (!here_.checkpoint.empty()) {
       checkpoints_.emplace(job_, here_, *data_, *network_, *optimizer_, *sync_, *group_,
@@ -173,7 +174,9 @@ class Trainer {
     }
   }
 
-  bool trainsApart() const { return train_.sync.mode == SyncMode::kEnd && group_->size() > 1; }
+  bool trainsApart() const {
+    return train_.sync.mode == spec::SyncMode::kEnd && group_->size() > 1;
+  }
 
   bool lastOfEpoch(std::int64_t done) const {
     return done % order_->stepsPerEpoch() == 0 || done == steps_;
@@ -211,7 +214,7 @@ class Trainer {
     const std::int64_t own = shareOf(rows, here_.rank, here_.world).size();
     // The sum over all workers is then the mean over the whole batch, whoever had how much of it.
     const auto divisor = static_cast<double>(
-        train_.sync.mode == SyncMode::kStep ? rows : std::max<std::int64_t>(own, 1));
+        train_.sync.mode == spec::SyncMode::kStep ? rows : std::max<std::int64_t>(own, 1));
     const std::int64_t own_end = shareOf(rows, here_.rank, here_.world).end;
     bool any = false;
     double loss_sum = 0;
@@ -321,7 +324,7 @@ class Trainer {
   }
 
   void considerStopping(double loss) {
-    const EarlyStopping& stopping = train_.early_stopping;
+    const spec::EarlyStopping& stopping = train_.early_stopping;
     if (stopping.patience == 0) return;
     if (loss < progress_.best_loss - stopping.min_delta) {
       progress_.best_loss = loss;
@@ -419,7 +422,7 @@ class Trainer {
   }
 
   Status count(TrainingSummary& summary) {
-    const Traffic traffic = group_->traffic();
+    const group::Traffic traffic = group_->traffic();
     std::int64_t bytes[2] = {traffic.network_bytes, traffic.memory_bytes};
     if (auto summed = group_->sum(std::span<std::int64_t>(bytes)); !summed) return summed;
     std::vector<std::int64_t> peaks(static_cast<std::size_t>(group_->size()));
@@ -444,13 +447,13 @@ class Trainer {
     return {};
   }
 
-  const Job& job_;
-  const Train& train_;
+  const spec::Job& job_;
+  const spec::Train& train_;
   const Surroundings& here_;
   std::optional<TrainingData> data_;
   std::optional<Reporter> reporter_;
   std::unique_ptr<Network> network_;
-  std::unique_ptr<Group> group_;
+  std::unique_ptr<group::Group> group_;
   std::optional<FlatOptimizer> optimizer_;
   std::optional<Synchronizer> sync_;
   std::optional<SampleOrder> order_;
@@ -473,7 +476,7 @@ class Trainer {
 
 }  // namespace
 
-Status train(const Job& job, const Surroundings& here) try {
+Status train(const spec::Job& job, const Surroundings& here) try {
   return Trainer(job, here).run();
 } catch (const std::bad_alloc&) {
   return Error(Code::kUnavailable, "there is not enough memory");
@@ -488,4 +491,4 @@ Status train(const Job& job, const Surroundings& here) try {
   return Error(Code::kIo, (file.empty() ? "" : file + ": ") + reasonOf(error));
 }
 
-}  // namespace dure
+}  // namespace dure::train

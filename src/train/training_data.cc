@@ -8,7 +8,7 @@
 
 #include "train/network.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 constexpr std::int64_t kUnknownWord = 2;  // by the convention of Keras' data sets
@@ -20,13 +20,14 @@ bool nearly(float a, float b) {
 }
 
 // What the job says, or else what the model's file does to samples: never both.
-Result<Scaling> scalingFor(const Train& train, DType type, const std::optional<Scaling>& own) {
-  const Data& data = train.data;
+Result<format::Scaling> scalingFor(const spec::Train& train, format::DType type,
+                                   const std::optional<format::Scaling>& own) {
+  const spec::Data& data = train.data;
   const bool said = data.scale > 0 || data.mean != 0 || data.std != 1;
   if (own && !said) return *own;
-  const double scale = data.scale > 0 ? data.scale : type == DType::kU8 ? 1.0 / 255 : 1;
-  const Scaling made{.factor = static_cast<float>(scale / data.std),
-                     .offset = static_cast<float>(-data.mean / data.std)};
+  const double scale = data.scale > 0 ? data.scale : type == format::DType::kU8 ? 1.0 / 255 : 1;
+  const format::Scaling made{.factor = static_cast<float>(scale / data.std),
+                             .offset = static_cast<float>(-data.mean / data.std)};
   if (!own) return made;
   if (nearly(own->factor, made.factor) && nearly(own->offset, made.offset)) return *own;
   return Error(Code::kInvalid,
@@ -37,26 +38,26 @@ Result<Scaling> scalingFor(const Train& train, DType type, const std::optional<S
 
 }  // namespace
 
-Result<TrainingData> TrainingData::open(const Train& train) {
-  const Data& wanted = train.data;
+Result<TrainingData> TrainingData::open(const spec::Train& train) {
+  const spec::Data& wanted = train.data;
   const auto input = inputOf(train.model);
   if (!input) return input.error();
-  auto dataset = openDataset({.path = wanted.path,
-                              .format = wanted.format,
-                              .train = wanted.train,
-                              .test = wanted.test,
-                              .samples = wanted.samples,
-                              .labels = wanted.labels,
-                              .classes = wanted.classes});
+  auto dataset = format::openDataset({.path = wanted.path,
+                                      .format = wanted.format,
+                                      .train = wanted.train,
+                                      .test = wanted.test,
+                                      .samples = wanted.samples,
+                                      .labels = wanted.labels,
+                                      .classes = wanted.classes});
   if (!dataset) return std::move(dataset).error().during("train.data");
   TrainingData data;
   data.dataset_ = std::move(*dataset);
-  const Split& split = *data.dataset_.train;
+  const format::Split& split = *data.dataset_.train;
   data.shape_.sample = split.sampleShape();
   if (!wanted.shape.empty()) {
     data.shape_.sample.assign(wanted.shape.begin(), wanted.shape.end());
     // What fits has as many numbers, so that a batch of it is no larger than that of the split.
-    if (checkedElements(data.shape_.sample) != split.sampleElements()) {
+    if (format::checkedElements(data.shape_.sample) != split.sampleElements()) {
       return Error(
           Code::kInvalid,
           fmt::format("train.data.shape: [{}] does not fit samples of shape [{}]",
@@ -64,11 +65,11 @@ Result<TrainingData> TrainingData::open(const Train& train) {
     }
   }
   data.shape_.classes = data.dataset_.classes;
-  data.shape_.words = input->words && !isFloat(split.sampleType());
+  data.shape_.words = input->words && !format::isFloat(split.sampleType());
   if (input->words && !data.shape_.words && !train.model.file.empty()) {
     return Error(Code::kInvalid,
                  fmt::format("train.data: {} takes numbers of words, and the samples are {}",
-                             train.model.file, dtypeName(split.sampleType())));
+                             train.model.file, format::dtypeName(split.sampleType())));
   }
   const auto scaling = scalingFor(train, split.sampleType(), input->scaling);
   if (!scaling) return scaling.error();
@@ -87,12 +88,12 @@ Result<TrainingData> TrainingData::open(const Train& train) {
 
 // Both splits: no word may be without a vector. Counts them unless the model says how many it
 // knows.
-Status TrainingData::checkWords(const Model& model) {
+Status TrainingData::checkWords(const spec::Model& model) {
   const bool known = shape_.vocabulary > 0;
   const std::int64_t limit = known ? shape_.vocabulary : kMostWords;
-  for (const Split* split : {dataset_.train.get(), dataset_.test.get()}) {
+  for (const format::Split* split : {dataset_.train.get(), dataset_.test.get()}) {
     if (split == nullptr) continue;
-    const auto range = scanWords(*split);
+    const auto range = format::scanWords(*split);
     if (!range) return range.error();
     if (range->least < 0) {
       return Error(Code::kInvalid, fmt::format("{}: the word {} is negative; words are counted "
@@ -115,8 +116,9 @@ Status TrainingData::checkWords(const Model& model) {
   return {};
 }
 
-Result<Batch> TrainingData::read(const Split& split, std::span<const std::int64_t> rows) const {
-  auto raw = readRows(split, rows);
+Result<Batch> TrainingData::read(const format::Split& split,
+                                 std::span<const std::int64_t> rows) const {
+  auto raw = format::readRows(split, rows);
   if (!raw) return std::move(raw).error();
   const auto count = static_cast<std::int64_t>(rows.size());
   std::vector<std::int64_t> shape{count};
@@ -124,11 +126,11 @@ Result<Batch> TrainingData::read(const Split& split, std::span<const std::int64_
   Batch batch;
   if (shape_.words) {
     batch.samples = at::empty(shape, at::kLong);
-    toWords(*raw, shape_.vocabulary, std::min(kUnknownWord, shape_.vocabulary - 1),
-            batch.samples.data_ptr<std::int64_t>());
+    format::toWords(*raw, shape_.vocabulary, std::min(kUnknownWord, shape_.vocabulary - 1),
+                    batch.samples.data_ptr<std::int64_t>());
   } else {
     batch.samples = at::empty(shape);
-    auto made = toFloats(split, rows, *raw, scaling_, batch.samples.data_ptr<float>());
+    auto made = format::toFloats(split, rows, *raw, scaling_, batch.samples.data_ptr<float>());
     if (!made) return std::move(made).error();
   }
   const std::vector<double>& labels = raw->labels;
@@ -145,8 +147,8 @@ Result<Batch> TrainingData::read(const Split& split, std::span<const std::int64_
 ModelAbout TrainingData::about() const {
   return {.sample = shape_.sample,
           .words = shape_.words,
-          .scaling = shape_.words ? Scaling() : scaling_,
+          .scaling = shape_.words ? format::Scaling() : scaling_,
           .class_names = dataset_.class_names};
 }
 
-}  // namespace dure
+}  // namespace dure::train

@@ -13,7 +13,7 @@
 #include "train/architecture.h"
 #include "train/model_about.h"
 
-namespace dure {
+namespace dure::train {
 
 struct Batch {
   at::Tensor samples;  // {N, sample…}: numbers, or words
@@ -27,24 +27,24 @@ class TrainingData {
  public:
   // The model says whether whole numbers are words: a built-in one by its name, a Keras file by its
   // first layer, a TorchScript file by train.model.vocabulary.
-  static Result<TrainingData> open(const Train& train);
+  static Result<TrainingData> open(const spec::Train& train);
 
   const DataShape& shape() const { return shape_; }
-  const Dataset& dataset() const { return dataset_; }
+  const format::Dataset& dataset() const { return dataset_; }
   std::int64_t trainRows() const { return dataset_.train->size(); }
   std::int64_t testRows() const { return dataset_.test ? dataset_.test->size() : 0; }
 
-  Result<Batch> read(const Split& split, std::span<const std::int64_t> rows) const;
+  Result<Batch> read(const format::Split& split, std::span<const std::int64_t> rows) const;
 
   // What is done to samples, for whoever feeds the model later.
   ModelAbout about() const;
 
  private:
-  Status checkWords(const Model& model);
+  Status checkWords(const spec::Model& model);
 
-  Dataset dataset_;
+  format::Dataset dataset_;
   DataShape shape_;
-  Scaling scaling_;
+  format::Scaling scaling_;
 };
 
-}  // namespace dure
+}  // namespace dure::train

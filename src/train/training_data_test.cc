@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 using testing::ElementsAre;
@@ -53,14 +53,14 @@ class TrainingDataTest : public testing::Test {
     return path("net.json");
   }
 
-  Train train(const std::string& model = "mlp") const {
-    Train made;
+  spec::Train train(const std::string& model = "mlp") const {
+    spec::Train made;
     made.data.path = directory_;
     (model.find('/') == std::string::npos ? made.model.name : made.model.file) = model;
     return made;
   }
 
-  static at::Tensor samplesOf(const Train& train) {
+  static at::Tensor samplesOf(const spec::Train& train) {
     const auto data = TrainingData::open(train);
     EXPECT_TRUE(data) << data.error().message();
     if (!data) return {};
@@ -70,7 +70,7 @@ class TrainingDataTest : public testing::Test {
     return batch->samples;
   }
 
-  static std::string why(const Train& train) {
+  static std::string why(const spec::Train& train) {
     const auto data = TrainingData::open(train);
     if (data) return "opened";
     EXPECT_EQ(data.error().code(), Code::kInvalid);
@@ -91,7 +91,7 @@ constexpr const char* kDense = R"({"class_name": "Dense", "config": {"name": "d"
 
 TEST_F(TrainingDataTest, ScalesShiftsAndShapesAsItIsTold) {
   writeRows<std::uint8_t>("|u1", {0, 51, 102, 255, 1, 2, 3, 4});
-  Train job = train();
+  spec::Train job = train();
   at::Tensor samples = samplesOf(job);
   EXPECT_THAT(samples.sizes().vec(), ElementsAre(2, 4));
   EXPECT_FLOAT_EQ(samples[0][1].item<float>(), 0.2f);
@@ -117,7 +117,7 @@ constexpr const char* kRescaled = R"({"class_name": "Rescaling", "config": {"nam
 
 TEST_F(TrainingDataTest, WhatAModelDoesToSamplesIsDoneOnce) {
   writeRows<std::uint8_t>("|u1", {0, 51, 102, 255});
-  Train job = train(writeModel(kRescaled));
+  spec::Train job = train(writeModel(kRescaled));
   EXPECT_THAT(valuesOf<float>(samplesOf(job)), ElementsAre(-2, 23.5, 49, 125.5));
   // The job may say the same again.
   job.data.scale = 1;
@@ -159,7 +159,7 @@ TEST_F(TrainingDataTest, TheModelSaysWhetherWholeNumbersAreWords) {
   EXPECT_THAT(valuesOf<std::int64_t>(samplesOf(train(path("net.json")))), ElementsAre(1, 2, 3, 4));
   // What a module takes cannot be seen from its file.
   std::ofstream(path("net.pt")) << "a module";
-  Train script = train(path("net.pt"));
+  spec::Train script = train(path("net.pt"));
   EXPECT_EQ(samplesOf(script).scalar_type(), at::kFloat);
   script.model.vocabulary = 4;
   EXPECT_THAT(valuesOf<std::int64_t>(samplesOf(script)), ElementsAre(1, 2, 3, 2));
@@ -170,7 +170,7 @@ TEST_F(TrainingDataTest, TheModelSaysWhetherWholeNumbersAreWords) {
 
 TEST_F(TrainingDataTest, WordsThatAModelDoesNotKnowAreNamed) {
   writeRows<std::int32_t>("<i4", {1, 2, 51, 4});
-  Train job = train(writeModel(kEmbedding));
+  spec::Train job = train(writeModel(kEmbedding));
   EXPECT_THAT(why(job), HasSubstr("x_train: row 1: the word 51 is beyond the 40 that"));
   EXPECT_THAT(why(job), HasSubstr("net.json knows; train.model.vocabulary"));
   job.model.vocabulary = 40;
@@ -194,7 +194,7 @@ TEST_F(TrainingDataTest, NumbersThatAreNoWordsAreRefused) {
   EXPECT_THAT(why(train("text")), HasSubstr("row 0: the word 9223372036854775807 is beyond"));
   writeRows<std::int64_t>("<i8", {1, -7, 3, 4});
   EXPECT_THAT(why(train("text")), HasSubstr("row 0: the word -7 is negative"));
-  Train job = train("text");
+  spec::Train job = train("text");
   job.model.vocabulary = 4;
   EXPECT_THAT(valuesOf<std::int64_t>(samplesOf(job)), ElementsAre(1, 2, 3, 2));
   job.model.vocabulary = 2;
@@ -205,7 +205,7 @@ TEST_F(TrainingDataTest, WholeLabelsMayBeNumbersToPredict) {
   writeRows<float>("<f4", {1, 2, 3, 4});
   write<std::int32_t>("y_train.npy", "<i4", "(2,)", {250'000, -3});
   EXPECT_THAT(why(train()), HasSubstr("data.classes: 0"));
-  Train job = train();
+  spec::Train job = train();
   job.data.classes = 0;
   const auto data = TrainingData::open(job);
   ASSERT_TRUE(data) << data.error().message();
@@ -216,4 +216,4 @@ TEST_F(TrainingDataTest, WholeLabelsMayBeNumbersToPredict) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::train

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::train {
 namespace {
 
 // What a printed job says, by field: "train.optimizer.lr" is "0.1".
@@ -62,4 +62,4 @@ std::string differenceBetween(const nlohmann::json& now, const nlohmann::json& t
   return "another version of Dure";
 }
 
-}  // namespace dure
+}  // namespace dure::train

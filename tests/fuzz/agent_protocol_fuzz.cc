@@ -25,62 +25,63 @@ void require(bool holds, const char* what) {
 // What was understood is said the same way ever after.
 template <typename Message>
 void checkMessage(std::string_view payload) {
-  const auto first = decode<Message>(payload);
+  const auto first = protocol::decode<Message>(payload);
   if (!first) {
     require(first.error().code() == Code::kInvalid, "a message is refused as invalid");
     return;
   }
-  const std::string once = encode(*first);
-  const auto second = decode<Message>(once);
+  const std::string once = protocol::encode(*first);
+  const auto second = protocol::decode<Message>(once);
   require(static_cast<bool>(second), "an encoded message can be decoded");
-  require(encode(*second) == once, "a message survives its journey");
+  require(protocol::encode(*second) == once, "a message survives its journey");
 }
 
 void checkChunk(std::string_view payload) {
-  const auto chunk = decodeChunk(payload);
+  const auto chunk = protocol::decodeChunk(payload);
   if (!chunk) {
     require(payload.size() < 8, "only a short chunk is refused");
     return;
   }
-  require(encodeChunk(chunk->number, chunk->bytes) == payload, "a chunk survives its journey");
+  require(protocol::encodeChunk(chunk->number, chunk->bytes) == payload,
+          "a chunk survives its journey");
 }
 
-void checkPayload(const Frame& frame) {
-  switch (static_cast<MessageType>(frame.type)) {
-    case MessageType::kHello:
-      return checkMessage<Hello>(frame.payload);
-    case MessageType::kExited:
-      return checkMessage<Exited>(frame.payload);
-    case MessageType::kBeat:
-      return checkMessage<Beat>(frame.payload);
-    case MessageType::kWelcome:
-      return checkMessage<Welcome>(frame.payload);
-    case MessageType::kRefused:
-      return checkMessage<Refused>(frame.payload);
-    case MessageType::kUnable:
-      return checkMessage<Unable>(frame.payload);
-    case MessageType::kNames:
-      return checkMessage<Names>(frame.payload);
-    case MessageType::kStart:
-      return checkMessage<Start>(frame.payload);
-    case MessageType::kStop:
-      return checkMessage<Stop>(frame.payload);
-    case MessageType::kExec:
-      return checkMessage<Exec>(frame.payload);
-    case MessageType::kExecExited:
-      return checkMessage<ExecExited>(frame.payload);
-    case MessageType::kExecCancel:
-      return checkMessage<ExecCancel>(frame.payload);
-    case MessageType::kOutput:
-    case MessageType::kMetric:
-    case MessageType::kExecOutput:
+void checkPayload(const net::Frame& frame) {
+  switch (static_cast<protocol::MessageType>(frame.type)) {
+    case protocol::MessageType::kHello:
+      return checkMessage<protocol::Hello>(frame.payload);
+    case protocol::MessageType::kExited:
+      return checkMessage<protocol::Exited>(frame.payload);
+    case protocol::MessageType::kBeat:
+      return checkMessage<protocol::Beat>(frame.payload);
+    case protocol::MessageType::kWelcome:
+      return checkMessage<protocol::Welcome>(frame.payload);
+    case protocol::MessageType::kRefused:
+      return checkMessage<protocol::Refused>(frame.payload);
+    case protocol::MessageType::kUnable:
+      return checkMessage<protocol::Unable>(frame.payload);
+    case protocol::MessageType::kNames:
+      return checkMessage<protocol::Names>(frame.payload);
+    case protocol::MessageType::kStart:
+      return checkMessage<protocol::Start>(frame.payload);
+    case protocol::MessageType::kStop:
+      return checkMessage<protocol::Stop>(frame.payload);
+    case protocol::MessageType::kExec:
+      return checkMessage<protocol::Exec>(frame.payload);
+    case protocol::MessageType::kExecExited:
+      return checkMessage<protocol::ExecExited>(frame.payload);
+    case protocol::MessageType::kExecCancel:
+      return checkMessage<protocol::ExecCancel>(frame.payload);
+    case protocol::MessageType::kOutput:
+    case protocol::MessageType::kMetric:
+    case protocol::MessageType::kExecOutput:
       return checkChunk(frame.payload);
-    case MessageType::kLoaded:
-    case MessageType::kReady:
-    case MessageType::kNamed:
-    case MessageType::kFinished:
-    case MessageType::kAlive:
-    case MessageType::kFolder:  // bytes, for the folder's own target
+    case protocol::MessageType::kLoaded:
+    case protocol::MessageType::kReady:
+    case protocol::MessageType::kNamed:
+    case protocol::MessageType::kFinished:
+    case protocol::MessageType::kAlive:
+    case protocol::MessageType::kFolder:  // bytes, for the folder's own target
       return;
   }
 }
@@ -92,7 +93,7 @@ struct Cut {
 
 // The stream in pieces of `piece` bytes; a reader with the limit that strangers get.
 Cut cut(std::string_view stream, std::size_t piece, std::size_t limit) {
-  FrameReader reader;
+  net::FrameReader reader;
   reader.setLimit(limit);
   Cut result;
   while (!stream.empty() && !result.refused) {
@@ -105,7 +106,7 @@ Cut cut(std::string_view stream, std::size_t piece, std::size_t limit) {
         break;
       }
       if (!*next) break;
-      const Frame& frame = **next;
+      const net::Frame& frame = **next;
       require(frame.payload.size() < limit, "a frame is within the limit");
       result.frames.push_back(std::string(1, static_cast<char>(frame.type)) +
                               std::string(frame.payload));
@@ -123,18 +124,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // every kind, so that no length has to be guessed to reach the decoders.
   const std::size_t piece = std::size_t{data[0]} + 1;
   const std::string_view stream = input.substr(1);
-  const Cut whole = cut(stream, stream.size() + 1, kMaxFrame);
-  const Cut pieces = cut(stream, piece, kMaxFrame);
+  const Cut whole = cut(stream, stream.size() + 1, net::kMaxFrame);
+  const Cut pieces = cut(stream, piece, net::kMaxFrame);
   require(whole.frames == pieces.frames && whole.refused == pieces.refused,
           "how a stream is cut makes no difference");
   cut(stream, piece, 64);
   std::string again;
   for (const std::string& frame : whole.frames) {
-    appendFrame(again, static_cast<std::uint8_t>(frame[0]), std::string_view(frame).substr(1));
+    net::appendFrame(again, static_cast<std::uint8_t>(frame[0]), std::string_view(frame).substr(1));
     checkPayload({static_cast<std::uint8_t>(frame[0]), std::string_view(frame).substr(1)});
   }
   require(stream.substr(0, again.size()) == again, "frames are written as they were read");
-  for (int type = 1; type <= static_cast<int>(MessageType::kExecCancel); ++type) {
+  for (int type = 1; type <= static_cast<int>(protocol::MessageType::kExecCancel); ++type) {
     checkPayload({static_cast<std::uint8_t>(type), stream});
   }
   return 0;

@@ -11,28 +11,28 @@
 
 namespace {
 
-void readAll(dure::ArrowFile file, const dure::DatasetOptions& options) {
-  std::vector<dure::ArrowFile> files;
+void readAll(dure::format::ArrowFile file, const dure::format::DatasetOptions& options) {
+  std::vector<dure::format::ArrowFile> files;
   files.push_back(std::move(file));
-  auto split = dure::makeArrowSplit("fuzz", std::move(files), options);
+  auto split = dure::format::makeArrowSplit("fuzz", std::move(files), options);
   if (!split) return;
-  dure::Source source;
+  dure::format::Source source;
   source.train = *std::move(split);
-  dure::trainOn(std::move(source), options);
+  dure::tests::trainOn(std::move(source), options);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const dure::FileBytes bytes{
+  const dure::format::FileBytes bytes{
       .name = "fuzz", .bytes = {reinterpret_cast<const std::byte*>(data), size}, .owner = nullptr};
-  auto file = dure::readArrow(bytes);
+  auto file = dure::format::readArrow(bytes);
   if (!file) return 0;
   // Every column in turn is the samples, and the first that can be the labels.
-  const dure::ArrowSchema schema = file->schema;
-  for (const dure::ArrowField& samples : schema.fields) {
-    for (const dure::ArrowField& labels : schema.fields) {
-      if (labels.kind != dure::ArrowKind::kNumber) continue;
+  const dure::format::ArrowSchema schema = file->schema;
+  for (const dure::format::ArrowField& samples : schema.fields) {
+    for (const dure::format::ArrowField& labels : schema.fields) {
+      if (labels.kind != dure::format::ArrowKind::kNumber) continue;
       for (const std::int64_t classes : {-1, 0}) {
         readAll(*file, {.samples = samples.name, .labels = labels.name, .classes = classes});
       }

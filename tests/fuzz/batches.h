@@ -14,28 +14,29 @@
 
 namespace dure {
 
-inline void readBatches(const Split& split) {
+inline void readBatches(const format::Split& split) {
   constexpr std::int64_t kBatch = 32;
   constexpr std::int64_t kMostRows = 1000;
   constexpr std::int64_t kUnknown = 2;
-  const bool words = !isFloat(split.sampleType());
-  if (words) static_cast<void>(scanWords(split));
+  const bool words = !format::isFloat(split.sampleType());
+  if (words) static_cast<void>(format::scanWords(split));
   for (std::int64_t first = 0; first < std::min(kMostRows, split.size()); first += kBatch) {
     std::vector<std::int64_t> rows(
         static_cast<std::size_t>(std::min(kBatch, split.size() - first)));
     std::iota(rows.rbegin(), rows.rend(), first);
-    const auto batch = readRows(split, rows);
+    const auto batch = format::readRows(split, rows);
     if (!batch) continue;
     std::vector<float> floats(rows.size() * static_cast<std::size_t>(split.sampleElements()));
-    static_cast<void>(toFloats(split, rows, *batch, {.factor = 2, .offset = 1}, floats.data()));
+    static_cast<void>(
+        format::toFloats(split, rows, *batch, {.factor = 2, .offset = 1}, floats.data()));
     if (!words) continue;
     std::vector<std::int64_t> numbers(floats.size());
-    toWords(*batch, kUnknown + 1, kUnknown, numbers.data());
+    format::toWords(*batch, kUnknown + 1, kUnknown, numbers.data());
   }
 }
 
-inline void trainOn(Source source, const DatasetOptions& options = {}) {
-  const auto dataset = makeDataset(std::move(source), "fuzz", options);
+inline void trainOn(format::Source source, const format::DatasetOptions& options = {}) {
+  const auto dataset = format::makeDataset(std::move(source), "fuzz", options);
   if (!dataset) return;
   readBatches(*dataset->train);
   if (dataset->test) readBatches(*dataset->test);

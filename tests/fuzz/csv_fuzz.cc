@@ -18,9 +18,9 @@ void require(bool holds, const char* what) {
   std::abort();
 }
 
-void readAll(dure::Source source) {
+void readAll(dure::format::Source source) {
   const double classes = static_cast<double>(source.class_names.size());
-  for (const dure::SourceSplit* split : {source.train.get(), source.test.get()}) {
+  for (const dure::format::SourceSplit* split : {source.train.get(), source.test.get()}) {
     for (std::int64_t row = 0; split != nullptr && row < split->size(); ++row) {
       double label = -1;
       if (split->readLabels({&row, 1}, &label) && classes > 0)
@@ -28,7 +28,7 @@ void readAll(dure::Source source) {
       require(!split->rowName(row).empty(), "a row has a name");
     }
   }
-  dure::trainOn(std::move(source));
+  dure::tests::trainOn(std::move(source));
 }
 
 }  // namespace
@@ -36,12 +36,14 @@ void readAll(dure::Source source) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // One half trains, the other tests.
   const auto* const bytes = reinterpret_cast<const std::byte*>(data);
-  const dure::FileBytes train{.name = "train", .bytes = {bytes, size / 2}, .owner = nullptr};
-  const dure::FileBytes test{
+  const dure::format::FileBytes train{
+      .name = "train", .bytes = {bytes, size / 2}, .owner = nullptr};
+  const dure::format::FileBytes test{
       .name = "test", .bytes = {bytes + size / 2, size - size / 2}, .owner = nullptr};
-  const dure::FileBytes whole{.name = "whole", .bytes = {bytes, size}, .owner = nullptr};
-  if (auto source = dure::openCsvFiles(train, &test, {}); source) readAll(*std::move(source));
-  if (auto source = dure::openCsvFiles(whole, nullptr, {.labels = "1"}); source)
+  const dure::format::FileBytes whole{.name = "whole", .bytes = {bytes, size}, .owner = nullptr};
+  if (auto source = dure::format::openCsvFiles(train, &test, {}); source)
+    readAll(*std::move(source));
+  if (auto source = dure::format::openCsvFiles(whole, nullptr, {.labels = "1"}); source)
     readAll(*std::move(source));
   return 0;
 }

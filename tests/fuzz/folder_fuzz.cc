@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kBlock = 512;
-constexpr dure::UnpackLimits kLimits{.bytes = 1 << 20, .entries = 200};
+constexpr dure::bundle::UnpackLimits kLimits{.bytes = 1 << 20, .entries = 200};
 
 void require(bool holds, const char* what) {
   if (holds) return;
@@ -74,19 +74,19 @@ void unpack(const std::string& archive) {
   std::ofstream(workshop() + "/a/old") << "old";
   fs::create_symlink("../old", inside + "/old");
   fs::create_symlink("..", inside + "/up");
-  const dure::Status unpacked = dure::unpackFolder(archive, inside, kLimits);
+  const dure::Status unpacked = dure::bundle::unpackFolder(archive, inside, kLimits);
   require(dure::listDirectory(workshop() + "/a") == std::vector<std::string>{"inside", "old"} &&
               dure::listDirectory(workshop()) == std::vector<std::string>{"a"},
           "nothing is made outside");
   const auto old = dure::readFile(workshop() + "/a/old", 100);
   require(old && *old == "old", "nothing outside is written");
   if (!unpacked) return;
-  const auto packed = dure::packFolder(inside);
+  const auto packed = dure::bundle::packFolder(inside);
   // It may name in .dureignore what it brings, or be what cannot be packed.
   if (!packed) return;
-  const dure::Status again = dure::unpackFolder(packed->archive, workshop() + "/b");
+  const dure::Status again = dure::bundle::unpackFolder(packed->archive, workshop() + "/b");
   require(static_cast<bool>(again), "what was packed unpacks");
-  const auto twice = dure::packFolder(workshop() + "/b");
+  const auto twice = dure::bundle::packFolder(workshop() + "/b");
   require(twice && twice->sha256 == packed->sha256, "packing gives the same again");
   require(static_cast<bool>(dure::removeTree(workshop() + "/b")), "the place is cleared");
 }

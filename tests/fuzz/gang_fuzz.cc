@@ -23,15 +23,16 @@ void require(bool holds, const char* what) {
 }
 
 // A job of any shape that the rules speak about.
-Job makeJob(FuzzedDataProvider& in) {
-  Job job;
+spec::Job makeJob(FuzzedDataProvider& in) {
+  spec::Job job;
   job.name = "fuzz";
   job.program.command = {"true"};
-  job.strategy = in.PickValueInArray({Strategy::kPlain, Strategy::kTorch, Strategy::kMpi});
+  job.strategy =
+      in.PickValueInArray({spec::Strategy::kPlain, spec::Strategy::kTorch, spec::Strategy::kMpi});
   job.workers.min = in.ConsumeIntegralInRange(1, 3);
   job.workers.max = in.ConsumeIntegralInRange(job.workers.min, 4);
   job.processes = in.ConsumeIntegralInRange(0, 2);
-  if (job.strategy == Strategy::kPlain) {
+  if (job.strategy == spec::Strategy::kPlain) {
     job.roles.chief = in.ConsumeIntegralInRange(0, 1);
     job.roles.ps = in.ConsumeIntegralInRange(0, 1);
   }
@@ -48,7 +49,7 @@ Job makeJob(FuzzedDataProvider& in) {
 // Plays the coordinator and the backend: carries out what is decided, and holds it to the promises.
 class World {
  public:
-  World(FuzzedDataProvider& in, const Job& job)
+  World(FuzzedDataProvider& in, const spec::Job& job)
       : in_(in), job_(job), now_(std::chrono::hours(24 * 365 * 50)), gang_(job, {}) {}
 
   void run() {
@@ -67,7 +68,7 @@ class World {
     return tasks[in_.ConsumeIntegralInRange<std::size_t>(0, tasks.size() - 1)].name();
   }
 
-  Seen something() {
+  gang::Seen something() {
     now_ += Duration(in_.ConsumeBool() ? in_.ConsumeIntegralInRange(0, 300)
                                        : in_.ConsumeIntegralInRange(0, 30'000));
     const std::string task = anyTask();
@@ -75,12 +76,13 @@ class World {
       case 0:
       case 1:
         // The coordinator asks before it lets anybody in.
-        if (!gang_.expects(task, gang_.generation()) || !alive_.contains(task)) return Tick{};
-        require(gang_.phase() == Gang::Phase::kStarting, "only a starting gang takes members");
-        return TaskJoined{.task = task, .host = "here", .pid = 1};
+        if (!gang_.expects(task, gang_.generation()) || !alive_.contains(task)) return gang::Tick{};
+        require(gang_.phase() == gang::Gang::Phase::kStarting,
+                "only a starting gang takes members");
+        return gang::TaskJoined{.task = task, .host = "here", .pid = 1};
       case 2:
       case 3:
-        return ProcessExited{
+        return gang::ProcessExited{
             .task = task,
             .exit = {.process = in_.ConsumeIntegralInRange(-1, 3),
                      .status = {.code = in_.ConsumeIntegralInRange(0, 1),
@@ -89,66 +91,67 @@ class World {
                      .asked = in_.ConsumeBool(),
                      .error = in_.ConsumeIntegralInRange(0, 20) == 0 ? "not found" : ""}};
       case 4:
-        return TaskFinished{task};
+        return gang::TaskFinished{task};
       case 5:
-        return TaskLost{.task = task, .why = "the connection broke"};
+        return gang::TaskLost{.task = task, .why = "the connection broke"};
       case 6:
         alive_.erase(task);
-        return TaskGone{task};
+        return gang::TaskGone{task};
       case 7:
-        return TaskBeat{.task = task, .silent_ms = {in_.ConsumeIntegralInRange(0, 40'000)}};
+        return gang::TaskBeat{.task = task, .silent_ms = {in_.ConsumeIntegralInRange(0, 40'000)}};
       case 8:
-        if (in_.ConsumeIntegralInRange(0, 20) == 0) return PlaceFailed{"the disk is full"};
+        if (in_.ConsumeIntegralInRange(0, 20) == 0) return gang::PlaceFailed{"the disk is full"};
         if (in_.ConsumeIntegralInRange(0, 10) == 0) {
-          return StopAsked{.why = "asked", .at_once = in_.ConsumeBool()};
+          return gang::StopAsked{.why = "asked", .at_once = in_.ConsumeBool()};
         }
-        return Tick{};
+        return gang::Tick{};
       case 9:
-        return GangPlaced{Layout{.workers = wanted_, .gpus = {}, .changes = in_.ConsumeBool()}};
+        return gang::GangPlaced{
+            gang::Layout{.workers = wanted_, .gpus = {}, .changes = in_.ConsumeBool()}};
       case 10:
-        return GangWaits{"waiting for 2 GPUs"};
+        return gang::GangWaits{"waiting for 2 GPUs"};
       default:
-        return Tick{};
+        return gang::Tick{};
     }
   }
 
-  void perform(const std::vector<Action>& actions) {
+  void perform(const std::vector<gang::Action>& actions) {
     std::vector<std::string> refused;
-    for (const Action& action : actions) {
+    for (const gang::Action& action : actions) {
       require(!finished_, "nothing is done after the end");
-      if (const auto* write = std::get_if<Write>(&action)) {
+      if (const auto* write = std::get_if<gang::Write>(&action)) {
         require(write->entry.generation >= generation_, "generations only grow");
-        if (write->entry.kind == EntryKind::kStarting) startGeneration(write->entry);
-        if (write->entry.kind == EntryKind::kEnded) {
+        if (write->entry.kind == gang::EntryKind::kStarting) startGeneration(write->entry);
+        if (write->entry.kind == gang::EntryKind::kEnded) {
           require(alive_.empty(), "a generation has ended when every task of it is gone");
         }
-      } else if (const auto* place = std::get_if<PlaceGang>(&action)) {
+      } else if (const auto* place = std::get_if<gang::PlaceGang>(&action)) {
         require(place->generation == generation_ + 1, "the next generation is placed");
         require(alive_.empty(), "no place is looked for while somebody is there");
         wanted_ = place->workers;
-      } else if (const auto* start = std::get_if<StartTask>(&action)) {
+      } else if (const auto* start = std::get_if<gang::StartTask>(&action)) {
         require(!alive_.contains(start->task), "a task is started once in a generation");
         if (in_.ConsumeIntegralInRange(0, 30) == 0) {
           refused.push_back(start->task);
         } else {
           alive_.insert(start->task);
         }
-      } else if (std::holds_alternative<Release>(action)) {
+      } else if (std::holds_alternative<gang::Release>(action)) {
         require(generation_ > released_, "a generation is released once");
         released_ = generation_;
-      } else if (std::holds_alternative<Finish>(action)) {
+      } else if (std::holds_alternative<gang::Finish>(action)) {
         finished_ = true;
         require(alive_.empty(), "the run has ended when every task of it is gone");
       }
     }
     require(gang_.failures() <= job_.restarts.limit + 1, "no failure beyond the limit is forgiven");
-    require(finished_ == (gang_.phase() == Gang::Phase::kFinished), "the end is told");
+    require(finished_ == (gang_.phase() == gang::Gang::Phase::kFinished), "the end is told");
     for (const std::string& task : refused) {
-      perform(gang_.handle(TaskRefused{.task = task, .why = "no room"}, now_));
+      perform(gang_.handle(gang::TaskRefused{.task = task, .why = "no room"}, now_));
     }
   }
 
-  void startGeneration(const Entry& entry) {
+  void startGeneration(const gang::Entry& entry) {
     require(entry.generation == generation_ + 1, "generations are numbered one by one");
     require(alive_.empty(), "no generation starts before all of the one before is gone");
     require(gang_.failures() <= job_.restarts.limit, "a used-up limit ends the run");
@@ -159,20 +162,20 @@ class World {
 
   // However it stood: asked to stop, with every task gone, a run comes to its end.
   void endAll() {
-    perform(gang_.handle(StopAsked{.why = "asked", .at_once = true}, now_));
+    perform(gang_.handle(gang::StopAsked{.why = "asked", .at_once = true}, now_));
     for (int turn = 0; turn < 3 && !finished_; ++turn) {
       for (const std::string& task : std::set<std::string>(alive_)) {
         alive_.erase(task);
-        perform(gang_.handle(TaskGone{task}, now_));
+        perform(gang_.handle(gang::TaskGone{task}, now_));
       }
     }
     require(finished_, "a run that is asked to stop ends when its tasks are gone");
   }
 
   FuzzedDataProvider& in_;
-  const Job job_;
+  const spec::Job job_;
   TimePoint now_;
-  Gang gang_;
+  gang::Gang gang_;
   std::set<std::string> alive_;  // tasks that were started and are not gone
   int generation_ = 0;
   int wanted_ = 1;  // workers, at most
@@ -184,7 +187,7 @@ class World {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider in(data, size);
-  const Job job = makeJob(in);
+  const spec::Job job = makeJob(in);
   World(in, job).run();
   return 0;
 }

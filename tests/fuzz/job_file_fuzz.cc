@@ -12,12 +12,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const dure::Loaded first = dure::loadJobText("job.yaml", text, {});
+  const dure::spec::Loaded first = dure::spec::loadJobText("job.yaml", text, {});
   if (!first.ok()) return 0;
-  const std::string printed = dure::printJob(first.job);
-  const dure::Loaded second = dure::loadJobText("job.yaml", printed, {});
+  const std::string printed = dure::spec::printJob(first.job);
+  const dure::spec::Loaded second = dure::spec::loadJobText("job.yaml", printed, {});
   if (second.ok() && second.job == first.job) return 0;
   std::cerr << "not the same after printing:\n" << printed;
-  for (const dure::Problem& problem : second.problems) std::cerr << problem.text() << "\n";
+  for (const dure::spec::Problem& problem : second.problems) std::cerr << problem.text() << "\n";
   std::abort();
 }

@@ -24,14 +24,14 @@ void require(bool holds, const char* what) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const dure::FileBytes file{
+  const dure::format::FileBytes file{
       .name = "fuzz", .bytes = {reinterpret_cast<const std::byte*>(data), size}, .owner = nullptr};
   if (file.text().starts_with("\x89HDF")) return 0;
-  const auto model = dure::parseKeras(file);
+  const auto model = dure::format::parseKeras(file);
   if (!model) return 0;
-  const auto written = dure::parseJson("again", dure::kerasConfig(*model).dump());
+  const auto written = dure::format::parseJson("again", dure::format::kerasConfig(*model).dump());
   require(static_cast<bool>(written), "an architecture is written as JSON");
-  const auto again = dure::parseKerasConfig("again", *written);
+  const auto again = dure::format::parseKerasConfig("again", *written);
   require(static_cast<bool>(again), "an architecture that was written is read");
   require(again->name == model->name, "a model keeps its name");
   require(again->layers.size() == model->layers.size(), "a model keeps its layers");

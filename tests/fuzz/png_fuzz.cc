@@ -12,15 +12,16 @@
 namespace {
 
 // An Arrow file as its reader leaves it: two rows of bytes, the same ones, and a label each.
-dure::ArrowFile fileOf(const dure::FileBytes& twice, const std::vector<std::byte>& numbers) {
-  dure::ArrowFile file{.file = twice};
+dure::format::ArrowFile fileOf(const dure::format::FileBytes& twice,
+                               const std::vector<std::byte>& numbers) {
+  dure::format::ArrowFile file{.file = twice};
   file.schema.fields.push_back(
-      {.name = "image", .kind = dure::ArrowKind::kBinary, .wide = true, .children = {}});
+      {.name = "image", .kind = dure::format::ArrowKind::kBinary, .wide = true, .children = {}});
   file.schema.fields.push_back({.name = "label",
-                                .kind = dure::ArrowKind::kNumber,
-                                .dtype = dure::DType::kI64,
+                                .kind = dure::format::ArrowKind::kNumber,
+                                .dtype = dure::format::DType::kI64,
                                 .children = {}});
-  dure::ArrowBatch batch{.rows = 2};
+  dure::format::ArrowBatch batch{.rows = 2};
   const std::span<const std::byte> all = numbers;
   batch.columns.push_back({.length = 2, .offsets = all, .data = twice.bytes, .children = {}});
   batch.columns.push_back({.length = 2, .data = all.first(16), .children = {}});
@@ -39,12 +40,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t offsets[] = {0, size, 2 * size};
   std::vector<std::byte> numbers(sizeof offsets);
   std::memcpy(numbers.data(), offsets, sizeof offsets);
-  std::vector<dure::ArrowFile> files;
+  std::vector<dure::format::ArrowFile> files;
   files.push_back(fileOf({.name = "fuzz", .bytes = twice, .owner = nullptr}, numbers));
-  auto split = dure::makeArrowSplit("fuzz", std::move(files), {});
+  auto split = dure::format::makeArrowSplit("fuzz", std::move(files), {});
   if (!split) return 0;
-  dure::Source source;
+  dure::format::Source source;
   source.train = *std::move(split);
-  dure::trainOn(std::move(source), {.classes = 0});
+  dure::tests::trainOn(std::move(source), {.classes = 0});
   return 0;
 }

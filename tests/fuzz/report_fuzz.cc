@@ -28,17 +28,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::vector<std::string> lines = split(text, '\n');
   std::vector<std::string> written;
   for (const std::string& line : lines) {
-    const auto report = parseReport(line);
-    require(!report || static_cast<bool>(checkReport(line)), "what is refused is not parsed");
+    const auto report = protocol::parseReport(line);
+    require(!report || static_cast<bool>(protocol::checkReport(line)),
+            "what is refused is not parsed");
     if (!report) continue;
     const nlohmann::json copy = *report;
     written.push_back(copy.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    const auto again = parseReport(written.back());
-    require(again.has_value() || written.back().size() > kLargestReport,
+    const auto again = protocol::parseReport(written.back());
+    require(again.has_value() || written.back().size() > protocol::kLargestReport,
             "what was written is read again");
   }
-  static_cast<void>(lastStepOf(lines));
-  static_cast<void>(lossesOf(lines));
-  require(!lastStepOf(lines) || lastStepOf(written).has_value(), "a step is kept");
+  static_cast<void>(runs::lastStepOf(lines));
+  static_cast<void>(runs::lossesOf(lines));
+  require(!runs::lastStepOf(lines) || runs::lastStepOf(written).has_value(), "a step is kept");
   return 0;
 }

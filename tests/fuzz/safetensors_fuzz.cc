@@ -9,17 +9,17 @@
 #include "format/safetensors_parse.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const dure::FileBytes file{
+  const dure::format::FileBytes file{
       .name = "fuzz", .bytes = {reinterpret_cast<const std::byte*>(data), size}, .owner = nullptr};
-  const auto content = dure::parseSafetensors(file);
+  const auto content = dure::format::parseSafetensors(file);
   if (!content) return 0;
   volatile double sum = 0;
   std::size_t total = 0;
   for (const auto& [name, array] : content->arrays) {
     total += array.bytes();
-    const std::size_t width = dure::sizeOf(array.dtype);
+    const std::size_t width = dure::format::sizeOf(array.dtype);
     for (std::size_t at = 0; at < array.bytes(); at += width) {
-      sum = sum + dure::numberAt(array.dtype, array.data + at);
+      sum = sum + dure::format::numberAt(array.dtype, array.data + at);
     }
   }
   if (total < size) return 0;

@@ -2,21 +2,21 @@
 
 #include "plan/kubernetes_objects.h"
 
-namespace dure {
+namespace dure::kubernetes {
 
-Result<Inventory> readInventory(KubeClient& client, const NodeChoice& names) {
-  InventoryBuilder builder(names, SystemClock().now());
+Result<plan::Inventory> readInventory(kube::KubeClient& client, const spec::NodeChoice& names) {
+  plan::InventoryBuilder builder(names, SystemClock().now());
   Status taken;
-  auto nodes = client.list({kinds::kNodes}, {}, [&](nlohmann::json&& node) {
+  auto nodes = client.list({kube::kinds::kNodes}, {}, [&](nlohmann::json&& node) {
     if (taken) taken = builder.addNode(node);
   });
   if (!nodes) return std::move(nodes).error().during("a plan needs the cluster's nodes");
   auto pods =
-      client.list({kinds::kPods}, {.fields = "status.phase!=Succeeded,status.phase!=Failed"},
+      client.list({kube::kinds::kPods}, {.fields = "status.phase!=Succeeded,status.phase!=Failed"},
                   [&](nlohmann::json&& pod) { builder.addPod(pod); });
   if (!pods) return std::move(pods).error().during("a plan needs to know what runs on the nodes");
   if (!taken) return std::move(taken).error();
   return builder.take();
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

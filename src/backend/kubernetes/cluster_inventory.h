@@ -4,10 +4,10 @@
 #include "plan/inventory.h"
 #include "spec/job.h"
 
-namespace dure {
+namespace dure::kubernetes {
 
 // What the nodes of the cluster have to give now, less what pods that have not ended ask for.
 // Denied if the user may not list nodes, and pods of all namespaces.
-Result<Inventory> readInventory(KubeClient& client, const NodeChoice& names);
+Result<plan::Inventory> readInventory(kube::KubeClient& client, const spec::NodeChoice& names);
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -9,7 +9,7 @@
 #include "backend/kubernetes/cluster_inventory.h"
 #include "backend/kubernetes/layout.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -31,11 +31,11 @@ constexpr int kHeartbeatsAlone = 4;
 constexpr const char* kDeleted = "its pod was deleted, and nobody saw it end";
 
 // The tasks that had programs when the journal was last written.
-std::set<std::string> tasksLeft(const RunState& before) {
+std::set<std::string> tasksLeft(const gang::RunState& before) {
   std::set<std::string> tasks;
   if (before.ended) return tasks;
-  for (const Entry& entry : before.tasks) {
-    if (entry.kind == EntryKind::kJoined) tasks.insert(entry.task);
+  for (const gang::Entry& entry : before.tasks) {
+    if (entry.kind == gang::EntryKind::kJoined) tasks.insert(entry.task);
   }
   return tasks;
 }
@@ -51,7 +51,8 @@ bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
 
 }  // namespace
 
-KubernetesBackend::KubernetesBackend(asio::io_context& loop, KubeClient& client, Options options)
+KubernetesBackend::KubernetesBackend(asio::io_context& loop, kube::KubeClient& client,
+                                     Options options)
     : loop_(loop),
       client_(client),
       options_(std::move(options)),
@@ -71,7 +72,7 @@ void KubernetesBackend::listen(Handlers handlers) {
   look();
 }
 
-Result<Site> KubernetesBackend::survey(const Job& job) {
+Result<gang::Site> KubernetesBackend::survey(const spec::Job& job) {
   return siteOf(options_.run, job, options_.address);
 }
 
@@ -103,21 +104,22 @@ void KubernetesBackend::tell(std::function<void()> what) {
 }
 
 void KubernetesBackend::watch(const std::stop_token& stop) {
-  keepWatching(
-      client_,
-      {.address = {kinds::kPods, options_.run.name_space, "", ""},
-       .selector = {.labels = selectorOf(options_.run, "task")},
-       .replaced =
-           [this](std::vector<json>&& pods) {
-             tell([this, pods = std::move(pods)] { sawAll(pods); });
-           },
-       .changed =
-           [this](WatchEvent event, json&& pod) {
-             tell([this, view = viewPod(pod), event] { saw(view, event == WatchEvent::kDeleted); });
-           },
-       // The run goes on meanwhile: agents tell what matters.
-       .trouble = [](const std::optional<Error>&) {}},
-      stop);
+  kube::keepWatching(client_,
+                     {.address = {kube::kinds::kPods, options_.run.name_space, "", ""},
+                      .selector = {.labels = selectorOf(options_.run, "task")},
+                      .replaced =
+                          [this](std::vector<json>&& pods) {
+                            tell([this, pods = std::move(pods)] { sawAll(pods); });
+                          },
+                      .changed =
+                          [this](kube::WatchEvent event, json&& pod) {
+                            tell([this, view = viewPod(pod), event] {
+                              saw(view, event == kube::WatchEvent::kDeleted);
+                            });
+                          },
+                      // The run goes on meanwhile: agents tell what matters.
+                      .trouble = [](const std::optional<Error>&) {}},
+                     stop);
 }
 
 // ---- placing and starting
@@ -131,10 +133,10 @@ void KubernetesBackend::place(int generation, int workers) {
 void KubernetesBackend::findPlace(int generation, int workers, const std::stop_token& stop) {
   if (!options_.sees_nodes) {
     // The scheduler finds a place for each.
-    const Layout layout{.workers = workers, .gpus = {}, .changes = true};
+    const gang::Layout layout{.workers = workers, .gpus = {}, .changes = true};
     return tell([this, generation, layout] { placed(generation, layout, {}); });
   }
-  Request request = makeRequest(options_.job);
+  plan::Request request = plan::makeRequest(options_.job);
   request.most -= options_.job.workers.max - workers;
   auto pause = std::chrono::milliseconds(kFirstLook);
   std::optional<Clock::time_point> told;
@@ -150,16 +152,16 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
     } else if (const auto inventory = readInventory(client_, options_.job.nodes); !inventory) {
       why = inventory.error().message();
     } else {
-      const auto found = dure::place(request, *inventory);
-      if (const auto* placement = std::get_if<Placement>(&found)) {
+      const auto found = dure::plan::place(request, *inventory);
+      if (const auto* placement = std::get_if<plan::Placement>(&found)) {
         // The lock stays ours until the pods are there.
-        const Layout layout = layoutOf(options_.job, *placement);
-        auto nodes = nodesOf(makeRoster(options_.job, layout), *placement);
+        const gang::Layout layout = layoutOf(options_.job, *placement);
+        auto nodes = nodesOf(gang::makeRoster(options_.job, layout), *placement);
         return tell([this, generation, layout, nodes = std::move(nodes)] {
           placed(generation, layout, nodes);
         });
       }
-      const auto& shortage = std::get<Shortage>(found);
+      const auto& shortage = std::get<plan::Shortage>(found);
       // Nodes that were there once may come back.
       if (!shortage.never.empty() && generation == 1) {
         lock_.release();
@@ -177,18 +179,18 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
   }
 }
 
-void KubernetesBackend::placed(int generation, const Layout& layout,
+void KubernetesBackend::placed(int generation, const gang::Layout& layout,
                                std::map<std::string, std::string> nodes) {
   generation_ = generation;
-  roster_ = makeRoster(options_.job, layout);
+  roster_ = gang::makeRoster(options_.job, layout);
   members_.clear();
   starting_.clear();
-  for (const Task& task : roster_.tasks) members_[task.name()].planned = nodes[task.name()];
+  for (const gang::Task& task : roster_.tasks) members_[task.name()].planned = nodes[task.name()];
   ask([this, generation](const std::stop_token&) { removeOld(generation); });
   handlers_.placed(layout);
 }
 
-Status KubernetesBackend::start(const TaskSpec& task) {
+Status KubernetesBackend::start(const gang::TaskSpec& task) {
   starting_.push_back({.task = task.task,
                        .pod = podOf({.run = options_.run,
                                      .job = options_.job,
@@ -225,7 +227,7 @@ void KubernetesBackend::createAll(const std::vector<Starting>& tasks, const std:
 
 Status KubernetesBackend::createOne(const json& pod, const std::stop_token& stop) {
   while (true) {
-    auto created = client_.create({kinds::kPods, options_.run.name_space, "", ""}, pod);
+    auto created = client_.create({kube::kinds::kPods, options_.run.name_space, "", ""}, pod);
     // It is there already if the reply to an earlier try got lost.
     if (created || created.error().code() == Code::kExists) return {};
     // A conflict is that of several pods that are counted against one quota.
@@ -238,13 +240,13 @@ Status KubernetesBackend::createOne(const json& pod, const std::stop_token& stop
 
 // The words of the last generation stay readable; those before it have been told.
 void KubernetesBackend::removeOld(int generation) {
-  auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
+  auto pods = client_.listAll({kube::kinds::kPods, options_.run.name_space, "", ""},
                               {.labels = selectorOf(options_.run, "task")});
   if (!pods) return;
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
     if (view.generation >= generation - 1) continue;
-    static_cast<void>(client_.remove({kinds::kPods, options_.run.name_space, view.name, ""}));
+    static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, view.name, ""}));
   }
 }
 
@@ -289,8 +291,8 @@ void KubernetesBackend::vanished(const std::string& task, const std::string& why
 
 void KubernetesBackend::remove(const std::string& task) {
   ask([this, task, generation = generation_](const std::stop_token& stop) {
-    const KubeAddress pod{kinds::kPods, options_.run.name_space, options_.run.pod(task, generation),
-                          ""};
+    const kube::KubeAddress pod{kube::kinds::kPods, options_.run.name_space,
+                                options_.run.pod(task, generation), ""};
     while (true) {
       const auto removed = client_.remove(pod, {.grace_seconds = 1});
       if (removed || removed.error().code() != Code::kUnavailable) break;
@@ -395,8 +397,8 @@ void KubernetesBackend::look() {
   for (const auto& [task, why] : refused) refuse(task, why);
   for (const std::string& task : over) {
     ask([this, name = options_.run.pod(task, generation_)](const std::stop_token&) {
-      static_cast<void>(
-          client_.remove({kinds::kPods, options_.run.name_space, name, ""}, {.grace_seconds = 0}));
+      static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, name, ""},
+                                       {.grace_seconds = 0}));
     });
     gone(task);
   }
@@ -406,7 +408,7 @@ void KubernetesBackend::look() {
   });
 }
 
-std::chrono::milliseconds KubernetesBackend::longestAlone(const Job& job) {
+std::chrono::milliseconds KubernetesBackend::longestAlone(const spec::Job& job) {
   return kHeartbeatsAlone * job.timeouts.heartbeat;
 }
 
@@ -416,12 +418,12 @@ std::chrono::milliseconds KubernetesBackend::longestAlone(const Job& job) {
 //   request that is under way fails, and looks only every kLookInCharge;
 // - its agents, whose beats it has answered until then, go on for a lease;
 // - kMargin is for clocks that do not run alike and machines that are slow.
-Status KubernetesBackend::begin(const RunState& before) {
+Status KubernetesBackend::begin(const gang::RunState& before) {
   const auto deadline = Clock::now() + longestAlone(options_.job) + client_.patience() +
                         kLookInCharge + options_.job.timeouts.heartbeat + kMargin;
   std::set<std::string> unseen = tasksLeft(before);
   while (true) {
-    auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
+    auto pods = client_.listAll({kube::kinds::kPods, options_.run.name_space, "", ""},
                                 {.labels = selectorOf(options_.run, "task")});
     if (!pods) return std::move(pods).error();
     bool left = false;
@@ -434,7 +436,7 @@ Status KubernetesBackend::begin(const RunState& before) {
       left = true;
       const int grace = Clock::now() > deadline ? 0 : 1;
       if (view.deleting && grace > 0) continue;
-      static_cast<void>(client_.remove({kinds::kPods, options_.run.name_space, view.name, ""},
+      static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, view.name, ""},
                                        {.grace_seconds = grace}));
     }
     if (!left && (unseen.empty() || Clock::now() > deadline)) return {};
@@ -443,7 +445,7 @@ Status KubernetesBackend::begin(const RunState& before) {
 }
 
 Status KubernetesBackend::cleanUp(bool succeeded) {
-  auto pods = client_.listAll({kinds::kPods, options_.run.name_space, "", ""},
+  auto pods = client_.listAll({kube::kinds::kPods, options_.run.name_space, "", ""},
                               {.labels = selectorOf(options_.run, "task")});
   if (!pods) return std::move(pods).error();
   // What the pods say of themselves: a manager that comes when the run is over knows no roster.
@@ -452,15 +454,15 @@ Status KubernetesBackend::cleanUp(bool succeeded) {
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
     bool stays = view.ended();
-    if (options_.job.clean == Clean::kAll) stays = false;
-    if (options_.job.clean == Clean::kWorkers && succeeded) {
+    if (options_.job.clean == spec::Clean::kAll) stays = false;
+    if (options_.job.clean == spec::Clean::kWorkers && succeeded) {
       stays = view.first && view.generation == newest;
     }
     if (stays) continue;
-    auto removed = client_.remove({kinds::kPods, options_.run.name_space, view.name, ""});
+    auto removed = client_.remove({kube::kinds::kPods, options_.run.name_space, view.name, ""});
     if (!removed) return removed;
   }
   return {};
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -23,39 +23,39 @@
 #include "net/asio.h"
 #include "plan/place.h"
 
-namespace dure {
+namespace dure::kubernetes {
 
 // Tasks as pods. What is asked of the API server is asked by a thread of its own, in order, and
 // what happens to the pods is watched by another; all that is known is kept on the loop.
-class KubernetesBackend : public Backend {
+class KubernetesBackend : public gang::Backend {
  public:
   struct Options {
     KubeRun run;
-    Job job;
+    spec::Job job;
     KubeImages images;
     nlohmann::json owner;  // of the pods
     std::string address;   // of this process, for agents
     bool sees_nodes = false;
   };
 
-  KubernetesBackend(asio::io_context& loop, KubeClient& client, Options options);
+  KubernetesBackend(asio::io_context& loop, kube::KubeClient& client, Options options);
   ~KubernetesBackend() override;
 
   // A manager that has not reached the API server for so long ends, and its agents with it: by then
   // the cluster may have taken it for lost and started another.
-  static std::chrono::milliseconds longestAlone(const Job& job);
+  static std::chrono::milliseconds longestAlone(const spec::Job& job);
   // From one look whether it is still in charge to the next.
   static constexpr std::chrono::milliseconds kLookInCharge{5000};
 
   // Ends what an earlier manager of the run has left, and returns when nothing of it can be there:
   // every pod, and every task that had joined as the journal tells, was seen to end, or has
   // outlived all leases.
-  Status begin(const RunState& before);
+  Status begin(const gang::RunState& before);
 
   void listen(Handlers handlers) override;
-  Result<Site> survey(const Job& job) override;
+  Result<gang::Site> survey(const spec::Job& job) override;
   void place(int generation, int workers) override;
-  Status start(const TaskSpec& task) override;
+  Status start(const gang::TaskSpec& task) override;
   void kill(const std::string& task) override;
   std::string nodeOf(const std::string& task) override;
   void finished(const std::string& task) override;
@@ -92,7 +92,7 @@ class KubernetesBackend : public Backend {
   void watch(const std::stop_token& stop);
 
   void findPlace(int generation, int workers, const std::stop_token& stop);
-  void placed(int generation, const Layout& layout, std::map<std::string, std::string> nodes);
+  void placed(int generation, const gang::Layout& layout, std::map<std::string, std::string> nodes);
   void createAll(const std::vector<Starting>& tasks, const std::stop_token& stop);
   Status createOne(const nlohmann::json& pod, const std::stop_token& stop);
   void removeOld(int generation);
@@ -109,7 +109,7 @@ class KubernetesBackend : public Backend {
   void refuse(const std::string& task, const std::string& why);
 
   asio::io_context& loop_;
-  KubeClient& client_;
+  kube::KubeClient& client_;
   const Options options_;
   PlacementLock lock_;
   Handlers handlers_;
@@ -118,7 +118,7 @@ class KubernetesBackend : public Backend {
       std::make_shared<bool>(true);  // for what is on its way to the loop
 
   int generation_ = 0;
-  Roster roster_;
+  gang::Roster roster_;
   std::map<std::string, Member> members_;
   std::vector<Starting> starting_;
 
@@ -129,4 +129,4 @@ class KubernetesBackend : public Backend {
   std::jthread watcher_;
 };
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -6,12 +6,13 @@
 #include "gang/roster.h"
 #include "plan/place.h"
 
-namespace dure {
+namespace dure::kubernetes {
 
 // How a job is laid out by a plan.
-Layout layoutOf(const Job& job, const Placement& placement);
+gang::Layout layoutOf(const spec::Job& job, const plan::Placement& placement);
 
 // The node of every task that has one. MPI's launcher needs none of its own.
-std::map<std::string, std::string> nodesOf(const Roster& roster, const Placement& placement);
+std::map<std::string, std::string> nodesOf(const gang::Roster& roster,
+                                           const plan::Placement& placement);
 
-}  // namespace dure
+}  // namespace dure::kubernetes

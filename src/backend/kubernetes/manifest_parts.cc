@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -20,32 +20,32 @@ std::string cores(double cpus) {
                                  : fmt::format("{}m", thousandths);
 }
 
-bool hasVolume(const Volume& volume, bool chief) {
-  return chief || volume.tasks == VolumeTasks::kAll;
+bool hasVolume(const spec::Volume& volume, bool chief) {
+  return chief || volume.tasks == spec::VolumeTasks::kAll;
 }
 
-const char* operatorName(LabelTest test) {
+const char* operatorName(spec::LabelTest test) {
   switch (test) {
-    case LabelTest::kIn:
+    case spec::LabelTest::kIn:
       return "In";
-    case LabelTest::kNotIn:
+    case spec::LabelTest::kNotIn:
       return "NotIn";
-    case LabelTest::kExists:
+    case spec::LabelTest::kExists:
       return "Exists";
-    case LabelTest::kDoesNotExist:
+    case spec::LabelTest::kDoesNotExist:
       return "DoesNotExist";
-    case LabelTest::kGt:
+    case spec::LabelTest::kGt:
       return "Gt";
-    case LabelTest::kLt:
+    case spec::LabelTest::kLt:
       return "Lt";
   }
   return "";
 }
 
-json tolerationOf(const Toleration& toleration) {
-  json out = {{"operator", toleration.op == TolerationTest::kEqual ? "Equal" : "Exists"}};
+json tolerationOf(const spec::Toleration& toleration) {
+  json out = {{"operator", toleration.op == spec::TolerationTest::kEqual ? "Equal" : "Exists"}};
   if (!toleration.key.empty()) out["key"] = toleration.key;
-  if (toleration.op == TolerationTest::kEqual) out["value"] = toleration.value;
+  if (toleration.op == spec::TolerationTest::kEqual) out["value"] = toleration.value;
   if (!toleration.effect.empty()) out["effect"] = toleration.effect;
   return out;
 }
@@ -68,7 +68,7 @@ json wordsOf(const std::vector<std::string>& command) {
   return words;
 }
 
-json variablesOf(const Environment& env) {
+json variablesOf(const gang::Environment& env) {
   json variables = json::array();
   for (const auto& [name, value] : env) {
     variables.push_back({{"name", name}, {"value", literalText(value)}});
@@ -76,7 +76,7 @@ json variablesOf(const Environment& env) {
   return variables;
 }
 
-json podSecurity(const Job& job) {
+json podSecurity(const spec::Job& job) {
   const int user = job.program.user;
   if (user == 0) return {{"runAsUser", 0}};
   return {{"runAsNonRoot", true},
@@ -86,16 +86,16 @@ json podSecurity(const Job& job) {
           {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
 
-json containerSecurity(const Job& job) {
+json containerSecurity(const spec::Job& job) {
   if (job.program.user == 0) return json::object();
   return {{"allowPrivilegeEscalation", false}, {"capabilities", {{"drop", {"ALL"}}}}};
 }
 
-json volumesOf(const Job& job, bool chief) {
+json volumesOf(const spec::Job& job, bool chief) {
   json out = json::array();
-  const std::vector<Volume> volumes = allVolumes(job);
+  const std::vector<spec::Volume> volumes = spec::allVolumes(job);
   for (std::size_t i = 0; i < volumes.size(); ++i) {
-    const Volume& volume = volumes[i];
+    const spec::Volume& volume = volumes[i];
     if (!hasVolume(volume, chief)) continue;
     json entry = {{"name", volumeName(i)}};
     if (volume.claim.empty()) {
@@ -108,11 +108,11 @@ json volumesOf(const Job& job, bool chief) {
   return out;
 }
 
-json mountsOf(const Job& job, const std::string& workdir, bool chief) {
+json mountsOf(const spec::Job& job, const std::string& workdir, bool chief) {
   json out = json::array();
-  const std::vector<Volume> volumes = allVolumes(job);
+  const std::vector<spec::Volume> volumes = spec::allVolumes(job);
   for (std::size_t i = 0; i < volumes.size(); ++i) {
-    const Volume& volume = volumes[i];
+    const spec::Volume& volume = volumes[i];
     if (!hasVolume(volume, chief)) continue;
     const std::filesystem::path path = std::filesystem::path(workdir) / volume.path;
     json entry = {{"name", volumeName(i)}, {"mountPath", path.lexically_normal().string()}};
@@ -122,12 +122,12 @@ json mountsOf(const Job& job, const std::string& workdir, bool chief) {
   return out;
 }
 
-int portOf(const Job& job) {
+int portOf(const spec::Job& job) {
   constexpr int kDefault = 29500;  // PyTorch's own, and what others expect
   return job.port != 0 ? job.port : kDefault;
 }
 
-json resourcesOf(const Resources& resources) {
+json resourcesOf(const spec::Resources& resources) {
   json out = json::object();
   const std::int64_t most =
       resources.limits.memory > 0 ? resources.limits.memory : resources.memory;
@@ -138,24 +138,24 @@ json resourcesOf(const Resources& resources) {
   return out;
 }
 
-json resourcesOf(const Job& job, int gpus) {
+json resourcesOf(const spec::Job& job, int gpus) {
   json out = resourcesOf(job.resources);
   // Of an extended resource, the limit is the request.
   if (gpus > 0) out["limits"][job.nodes.gpu] = std::to_string(gpus);
   return out;
 }
 
-void addPullSecrets(const Job& job, json& pod_spec) {
+void addPullSecrets(const spec::Job& job, json& pod_spec) {
   for (const std::string& secret : job.kubernetes.pull_secrets) {
     pod_spec["imagePullSecrets"].push_back({{"name", secret}});
   }
 }
 
-json schedulingOf(const Job& job) {
+json schedulingOf(const spec::Job& job) {
   json out = json::object();
   if (!job.nodes.selector.empty()) out["nodeSelector"] = job.nodes.selector;
   json rules = json::array();
-  for (const NodeRule& rule : job.nodes.affinity) {
+  for (const spec::NodeRule& rule : job.nodes.affinity) {
     json entry = {{"key", rule.key}, {"operator", operatorName(rule.op)}};
     if (!rule.values.empty()) entry["values"] = rule.values;
     rules.push_back(std::move(entry));
@@ -164,7 +164,7 @@ json schedulingOf(const Job& job) {
     out["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
         {"nodeSelectorTerms", json::array({{{"matchExpressions", std::move(rules)}}})}};
   }
-  for (const Toleration& toleration : job.nodes.tolerations) {
+  for (const spec::Toleration& toleration : job.nodes.tolerations) {
     out["tolerations"].push_back(tolerationOf(toleration));
   }
   return out;
@@ -193,4 +193,4 @@ json claimOf(const std::string& name, const std::string& access_mode, std::int64
           {"spec", std::move(spec)}};
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -30,7 +30,7 @@ TEST(ManifestPartsTest, WordsComeOutAsTheyWent) {
 }
 
 TEST(ManifestPartsTest, ProgramsAreRestrictedUnlessTheyAreRoot) {
-  Job job;
+  spec::Job job;
   EXPECT_EQ(podSecurity(job), json::parse(R"({"runAsNonRoot": true, "runAsUser": 1000,
       "runAsGroup": 1000, "fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}})"));
   EXPECT_EQ(containerSecurity(job), json::parse(R"({"allowPrivilegeEscalation": false,
@@ -41,9 +41,9 @@ TEST(ManifestPartsTest, ProgramsAreRestrictedUnlessTheyAreRoot) {
 }
 
 TEST(ManifestPartsTest, VolumesOfTheChiefAreNotTheOthers) {
-  Job job;
+  spec::Job job;
   job.volumes = {{.path = "/data", .host = "/srv", .read_only = true},
-                 {.path = "out", .claim = "models", .tasks = VolumeTasks::kChief}};
+                 {.path = "out", .claim = "models", .tasks = spec::VolumeTasks::kChief}};
   job.checkpoint = {.path = "/ckpt", .claim = "ckpt"};
   EXPECT_EQ(volumesOf(job, false),
             json::parse(R"([{"name": "volume-0", "hostPath": {"path": "/srv"}}])"));
@@ -58,7 +58,7 @@ TEST(ManifestPartsTest, VolumesOfTheChiefAreNotTheOthers) {
 }
 
 TEST(ManifestPartsTest, ResourcesAreQuantities) {
-  Job job;
+  spec::Job job;
   EXPECT_TRUE(resourcesOf(job, 0).empty());
   job.resources = {.cpus = 0.5, .memory = std::int64_t{2} << 30};
   job.nodes.gpu = "amd.com/gpu";
@@ -72,12 +72,12 @@ TEST(ManifestPartsTest, ResourcesAreQuantities) {
 }
 
 TEST(ManifestPartsTest, PlacesPodsAsTheJobSays) {
-  Job job;
+  spec::Job job;
   EXPECT_TRUE(schedulingOf(job).empty());
   job.nodes.selector = {{"disk", "ssd"}};
-  job.nodes.affinity = {{.key = "a", .op = LabelTest::kGt, .values = {"5"}},
-                        {.key = "b", .op = LabelTest::kExists}};
-  job.nodes.tolerations = {{.op = TolerationTest::kExists},
+  job.nodes.affinity = {{.key = "a", .op = spec::LabelTest::kGt, .values = {"5"}},
+                        {.key = "b", .op = spec::LabelTest::kExists}};
+  job.nodes.tolerations = {{.op = spec::TolerationTest::kExists},
                            {.key = "k", .value = "v", .effect = "NoExecute"}};
   EXPECT_EQ(schedulingOf(job), json::parse(R"({
       "nodeSelector": {"disk": "ssd"},
@@ -96,4 +96,4 @@ TEST(ManifestPartsTest, ClaimsHaveASizeAndAWayOfAccess) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-namespace dure {
+namespace dure::kubernetes {
 std::string KubeRun::text() const { return fmt::format("{}.{}", job, number); }
 std::string KubeRun::object() const { return fmt::format("{}-{}", job, number); }
 std::string KubeRun::pod(const std::string& task, int generation) const {
@@ -22,7 +22,7 @@ std::string KubeRun::clusterObject() const {
 }
 
 nlohmann::json labelsOf(const KubeRun& run, const char* part) {
-  return {{labels::kManagedBy, kManagedByDure},
+  return {{labels::kManagedBy, plan::kManagedByDure},
           {labels::kJob, run.job},
           {labels::kRun, std::to_string(run.number)},
           {labels::kPart, part}};
@@ -35,4 +35,4 @@ std::string selectorOf(const KubeRun& run, const char* part) {
   return selector;
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

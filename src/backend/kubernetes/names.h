@@ -7,7 +7,7 @@
 #include "plan/kubernetes_objects.h"
 
 // What the objects of a run are called, and how they are found again.
-namespace dure {
+namespace dure::kubernetes {
 
 // A run of a job on Kubernetes: "train.2" as people name it, "train-2" as its objects are called.
 struct KubeRun {
@@ -29,8 +29,8 @@ struct KubeRun {
 };
 
 namespace labels {
-inline constexpr const char* kManagedBy = kManagedByLabel;
-inline constexpr const char* kJob = kJobLabel;
+inline constexpr const char* kManagedBy = plan::kManagedByLabel;
+inline constexpr const char* kJob = plan::kJobLabel;
 inline constexpr const char* kRun = "dure/run";  // the number
 inline constexpr const char* kPart =
     "dure/part";  // record, journal, folder, metrics, manager, task
@@ -45,7 +45,7 @@ inline constexpr const char* kPlacementNamespace = "default";
 
 namespace annotations {
 // The node that a pod was planned for: it counts as taken before the scheduler has seen the pod.
-inline constexpr const char* kNode = kNodeAnnotation;
+inline constexpr const char* kNode = plan::kNodeAnnotation;
 // The ranks whose output a pod prints, in this order: "2,3"; with several, each line begins "[2] ".
 inline constexpr const char* kRanks = "dure/ranks";
 // Whose a journal is.
@@ -58,4 +58,4 @@ nlohmann::json labelsOf(const KubeRun& run, const char* part);
 // "dure/job=train,dure/run=2" and, if it is given, the part.
 std::string selectorOf(const KubeRun& run, const char* part = nullptr);
 
-}  // namespace dure
+}  // namespace dure::kubernetes

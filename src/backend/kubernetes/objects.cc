@@ -8,7 +8,7 @@
 #include "gang/environment.h"
 #include "spec/print.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -36,8 +36,8 @@ json rule(const char* group, std::vector<std::string> resources, std::vector<std
 }
 
 // The manager holds the folder, and what of it is on its way to the agents.
-Resources managerNeeds(const Job& job, std::size_t folder_bytes) {
-  Resources needs = job.kubernetes.manager;
+spec::Resources managerNeeds(const spec::Job& job, std::size_t folder_bytes) {
+  spec::Resources needs = job.kubernetes.manager;
   needs.memory += static_cast<std::int64_t>(folder_bytes);
   if (needs.limits.memory > 0) needs.limits.memory += 2 * static_cast<std::int64_t>(folder_bytes);
   return needs;
@@ -62,8 +62,8 @@ json ownerReference(const json& object) {
           {"uid", object.at("metadata").at("uid")}};
 }
 
-Site siteOf(const KubeRun& run, const Job& job, const std::string& manager) {
-  Site site;
+gang::Site siteOf(const KubeRun& run, const spec::Job& job, const std::string& manager) {
+  gang::Site site;
   site.run = run.text();
   site.address = run.host("manager");
   site.listen = manager;
@@ -75,34 +75,34 @@ Site siteOf(const KubeRun& run, const Job& job, const std::string& manager) {
   site.workdir = kPodWorkdir;
   site.root = job.program.user == 0;
   site.lease = job.timeouts.heartbeat;
-  if (job.strategy == Strategy::kHorovod && !usesMpi(job)) site.store_port = kStorePort;
+  if (job.strategy == spec::Strategy::kHorovod && !gang::usesMpi(job)) site.store_port = kStorePort;
   // Each task has an address of its own, so one port does for all. With a split the plan decides
   // how many there are; no more than GPUs.
   const int most = job.gpus > 0 ? job.gpus : job.workers.max;
-  for (const Task& task :
-       makeRoster(job,
-                  Layout{.workers = most,
-                  .gpus = std::vector<int>(job.gpus > 0 ? static_cast<std::size_t>(most) : 0, 1)})
+  for (const gang::Task& task :
+       gang::makeRoster(
+           job, gang::Layout{.workers = most,
+                .gpus = std::vector<int>(job.gpus > 0 ? static_cast<std::size_t>(most) : 0, 1)})
            .tasks) {
     site.tasks[task.name()] = {.address = run.host(task.name()), .port = portOf(job)};
   }
   return site;
 }
 
-KubeObject recordObject(const KubeRun& run, const Job& job) {
-  return {kinds::kConfigMaps,
+KubeObject recordObject(const KubeRun& run, const spec::Job& job) {
+  return {kube::kinds::kConfigMaps,
           {{"apiVersion", "v1"},
            {"kind", "ConfigMap"},
            {"metadata", metadataOf(run, run.object(), "record", nullptr)},
-           {"data", {{"job.yaml", printJob(job)}}}}};
+           {"data", {{"job.yaml", spec::printJob(job)}}}}};
 }
 
-std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
+std::vector<KubeObject> supportObjects(const KubeRun& run, const spec::Job& job,
                                        const std::string& secret, const json& owner) {
   const std::string name = run.object();
   const auto metadata = [&](const char* part) { return metadataOf(run, name, part, owner); };
   std::vector<KubeObject> objects;
-  objects.push_back({kinds::kSecrets,
+  objects.push_back({kube::kinds::kSecrets,
                      {{"apiVersion", "v1"},
                       {"kind", "Secret"},
                       {"metadata", metadata("secret")},
@@ -111,7 +111,7 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
   // too, older versions would keep the address of a pod that has failed beside its successor's.)
   json ports = json::array({{{"name", "ranks"}, {"port", portOf(job)}}});
   objects.push_back(
-      {kinds::kServices,
+      {kube::kinds::kServices,
        {{"apiVersion", "v1"},
         {"kind", "Service"},
         {"metadata", metadata("service")},
@@ -134,14 +134,14 @@ std::vector<KubeObject> accountObjects(const KubeRun& run, EventRights events, c
                 rule("batch", {"jobs"}, {"get", "patch", "delete"}, run.object())};
   if (events == EventRights::kGranted) rules.push_back(rule("", {"events"}, {"create"}));
   return {
-      {kinds::kRoles,
+      {kube::kinds::kRoles,
        {{"apiVersion", "rbac.authorization.k8s.io/v1"},
         {"kind", "Role"},
         {"metadata", metadata("role")},
         {"rules", rules}}},
-      {kinds::kServiceAccounts,
+      {kube::kinds::kServiceAccounts,
        {{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", metadata("account")}}},
-      {kinds::kRoleBindings,
+      {kube::kinds::kRoleBindings,
        {{"apiVersion", "rbac.authorization.k8s.io/v1"},
         {"kind", "RoleBinding"},
         {"metadata", metadata("role")},
@@ -152,7 +152,7 @@ std::vector<KubeObject> accountObjects(const KubeRun& run, EventRights events, c
 
 KubeObject clusterRole(const KubeRun& run, const json& owner) {
   return {
-      kinds::kClusterRoles,
+      kube::kinds::kClusterRoles,
       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
        {"kind", "ClusterRole"},
        {"metadata", clusterMetadata(run, owner)},
@@ -166,7 +166,7 @@ KubeObject clusterRole(const KubeRun& run, const json& owner) {
 
 KubeObject clusterBinding(const KubeRun& run, const json& owner) {
   return {
-      kinds::kClusterRoleBindings,
+      kube::kinds::kClusterRoleBindings,
       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
        {"kind", "ClusterRoleBinding"},
        {"metadata", clusterMetadata(run, owner)},
@@ -178,7 +178,7 @@ KubeObject clusterBinding(const KubeRun& run, const json& owner) {
         {{{"kind", "ServiceAccount"}, {"name", run.object()}, {"namespace", run.name_space}}}}}};
 }
 
-KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& images,
+KubeObject managerObject(const KubeRun& run, const spec::Job& job, const KubeImages& images,
                          std::size_t folder_bytes, const json& owner) {
   const json labels = labelsOf(run, "manager");
   const auto field = [](const char* name, const char* path) {
@@ -217,7 +217,7 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"containers", {container}}};
   addPullSecrets(job, pod);
-  return {kinds::kJobs,
+  return {kube::kinds::kJobs,
           {{"apiVersion", "batch/v1"},
            {"kind", "Job"},
            {"metadata", metadataOf(run, run.object(), "manager", owner)},
@@ -227,4 +227,4 @@ KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& i
              {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}}};
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

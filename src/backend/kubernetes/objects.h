@@ -13,7 +13,7 @@
 #include "spec/job.h"
 
 // The objects that make up a run. Pure: what is sent to the API server, and nothing else.
-namespace dure {
+namespace dure::kubernetes {
 
 // The images of Dure itself.
 struct KubeImages {
@@ -29,19 +29,19 @@ inline constexpr const char* kPodWorkdir = "/dure/work";
 inline constexpr const char* kPodAgent = "/dure/bin/dure-agent";
 
 // What the ranks of this run will be told. `manager` is the manager's address, if it is known.
-Site siteOf(const KubeRun& run, const Job& job, const std::string& manager = "");
+gang::Site siteOf(const KubeRun& run, const spec::Job& job, const std::string& manager = "");
 
 struct KubeObject {
-  KubeKind kind;
+  kube::KubeKind kind;
   nlohmann::json object;
 };
 
 nlohmann::json ownerReference(const nlohmann::json& object);
 
 // The record, which owns everything else. The job goes into it as the manager is to run it.
-KubeObject recordObject(const KubeRun& run, const Job& job);
+KubeObject recordObject(const KubeRun& run, const spec::Job& job);
 // What else a run needs before its manager starts: secret and service.
-std::vector<KubeObject> supportObjects(const KubeRun& run, const Job& job,
+std::vector<KubeObject> supportObjects(const KubeRun& run, const spec::Job& job,
                                        const std::string& secret, const nlohmann::json& owner);
 // The manager's rights, first of all, then its account and what binds them, for a job that names no
 // account. Not everybody may grant the right to write events, which a run can do without.
@@ -54,24 +54,24 @@ std::vector<KubeObject> accountObjects(const KubeRun& run, EventRights events,
 // with it: `owner` of the role is the namespace, that of the binding is the role.
 KubeObject clusterRole(const KubeRun& run, const nlohmann::json& owner);
 KubeObject clusterBinding(const KubeRun& run, const nlohmann::json& owner);
-KubeObject managerObject(const KubeRun& run, const Job& job, const KubeImages& images,
+KubeObject managerObject(const KubeRun& run, const spec::Job& job, const KubeImages& images,
                          std::size_t folder_bytes, const nlohmann::json& owner);
 
 // A container that goes before the others and puts dure-agent where they find it, whatever their
 // image and their volumes are; where that is, and how it is mounted.
-nlohmann::json agentInstaller(const Job& job, const KubeImages& images);
+nlohmann::json agentInstaller(const spec::Job& job, const KubeImages& images);
 nlohmann::json agentVolume();
 nlohmann::json agentMount();
 
 struct TaskPod {
   const KubeRun& run;
-  const Job& job;
+  const spec::Job& job;
   const KubeImages& images;
-  const Task& task;
-  const TaskSpec& spec;
+  const gang::Task& task;
+  const gang::TaskSpec& spec;
   std::string node;  // planned; empty: wherever the scheduler puts it
   nlohmann::json owner;
 };
 nlohmann::json podOf(const TaskPod& pod);
 
-}  // namespace dure
+}  // namespace dure::kubernetes

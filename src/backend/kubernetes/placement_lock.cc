@@ -6,7 +6,7 @@
 
 #include "backend/kubernetes/names.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -20,9 +20,9 @@ constexpr auto kUsual = std::chrono::seconds(3);
 
 }  // namespace
 
-PlacementLock::PlacementLock(KubeClient& client, std::string name_space, std::string holder)
+PlacementLock::PlacementLock(kube::KubeClient& client, std::string name_space, std::string holder)
     : client_(client),
-      address_{kinds::kLeases, std::move(name_space), kName, ""},
+      address_{kube::kinds::kLeases, std::move(name_space), kName, ""},
       holder_(std::move(holder)) {}
 
 PlacementLock::~PlacementLock() { release(); }
@@ -74,4 +74,4 @@ void PlacementLock::release() {
   static_cast<void>(client_.remove(address_, {.uid = std::exchange(uid_, "")}));
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

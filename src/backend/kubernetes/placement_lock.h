@@ -6,14 +6,14 @@
 
 #include "kube/client.h"
 
-namespace dure {
+namespace dure::kubernetes {
 
 // Held by the one manager that is placing a gang: from reading what is free until its pods are
 // created, so that two never count on the same place. It is a Lease that exists while it is held,
 // in one namespace for the whole cluster.
 class PlacementLock {
  public:
-  PlacementLock(KubeClient& client, std::string name_space, std::string holder);
+  PlacementLock(kube::KubeClient& client, std::string name_space, std::string holder);
   ~PlacementLock();
   PlacementLock(const PlacementLock&) = delete;
   PlacementLock& operator=(const PlacementLock&) = delete;
@@ -25,10 +25,10 @@ class PlacementLock {
   void release();
 
  private:
-  KubeClient& client_;
-  const KubeAddress address_;
+  kube::KubeClient& client_;
+  const kube::KubeAddress address_;
   const std::string holder_;
   std::string uid_;  // of the lease that is ours; empty: none
 };
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -11,7 +11,7 @@
 #include "backend/kubernetes/names.h"
 #include "base/text.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -175,4 +175,4 @@ PodView viewPod(const json& pod) {
   return view;
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

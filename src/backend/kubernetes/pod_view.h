@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace dure {
+namespace dure::kubernetes {
 
 // What is of interest about the pod of a task.
 struct PodView {
@@ -37,4 +37,4 @@ struct PodView {
 
 PodView viewPod(const nlohmann::json& pod);
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "protocol/agent_options.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -16,20 +16,21 @@ constexpr const char* kShared = "dure";
 
 // What the agent is told. Its secret is not written into the pod, but taken from where it lies.
 json agentVariables(const TaskPod& pod) {
-  const AgentOptions options{.coordinator = pod.spec.coordinator,
-                             .secret = "",
-                             .run = pod.spec.run,
-                             .task = pod.spec.task,
-                             .generation = pod.spec.generation,
-                             .directory = std::string(kPodDirectory) + "/tasks/" + pod.spec.task,
-                             .encrypted = pod.spec.encrypted,
-                             .contained = true,
-                             .folder = kPodWorkdir};
+  const protocol::AgentOptions options{
+      .coordinator = pod.spec.coordinator,
+      .secret = "",
+      .run = pod.spec.run,
+      .task = pod.spec.task,
+      .generation = pod.spec.generation,
+      .directory = std::string(kPodDirectory) + "/tasks/" + pod.spec.task,
+      .encrypted = pod.spec.encrypted,
+      .contained = true,
+      .folder = kPodWorkdir};
   json variables = json::array();
-  for (const std::string& entry : toEnvironment(options)) {
+  for (const std::string& entry : protocol::toEnvironment(options)) {
     const std::size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (name == std::string(kAgentPrefix) + "SECRET") {
+    if (name == std::string(protocol::kAgentPrefix) + "SECRET") {
       variables.push_back(
           {{"name", name},
            {"valueFrom", {{"secretKeyRef", {{"name", pod.run.object()}, {"key", "secret"}}}}}});
@@ -58,7 +59,7 @@ json agentVolume() { return {{"name", kShared}, {"emptyDir", json::object()}}; }
 
 json agentMount() { return {{"name", kShared}, {"mountPath", kPodDirectory}}; }
 
-json agentInstaller(const Job& job, const KubeImages& images) {
+json agentInstaller(const spec::Job& job, const KubeImages& images) {
   json install = {{"name", "agent"},
                   {"image", images.dure},
                   {"command", {"dure-agent", "install", kPodAgent, kPodWorkdir}},
@@ -71,9 +72,9 @@ json agentInstaller(const Job& job, const KubeImages& images) {
 }
 
 json podOf(const TaskPod& pod) {
-  const Job& job = pod.job;
+  const spec::Job& job = pod.job;
   const bool chief = pod.task.first_rank == 0 && pod.task.processes > 0;
-  const std::string image = job.program.image.empty() && job.strategy == Strategy::kNative
+  const std::string image = job.program.image.empty() && job.strategy == spec::Strategy::kNative
                                 ? pod.images.trainer
                                 : job.program.image;
   json install = agentInstaller(job, pod.images);
@@ -91,9 +92,9 @@ json podOf(const TaskPod& pod) {
   main["volumeMounts"].push_back(agentMount());
   // What containers get by themselves is too small for data loaders.
   main["volumeMounts"].push_back({{"name", "shm"}, {"mountPath", "/dev/shm"}});
-  if (pod.task.role == Role::kLauncher) {
+  if (pod.task.role == gang::Role::kLauncher) {
     // It only waits for the others: it takes little, and is held back no more than they are.
-    Resources little = job.resources;
+    spec::Resources little = job.resources;
     little.limits.memory = std::max(little.limits.memory, little.memory);
     little.cpus = std::min(little.cpus, job.kubernetes.manager.cpus);
     little.memory = std::min(little.memory, job.kubernetes.manager.memory);
@@ -135,4 +136,4 @@ json podOf(const TaskPod& pod) {
   return {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}};
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

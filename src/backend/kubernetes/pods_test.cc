@@ -7,7 +7,7 @@
 #include "backend/kubernetes/record.h"
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -17,21 +17,21 @@ using testing::HasSubstr;
 const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
 const KubeImages kImages{.dure = "dure:1", .trainer = "trainer:1"};
 
-Job jobOf(const std::string& text) {
-  Loaded loaded = loadJobText("", text, {});
+spec::Job jobOf(const std::string& text) {
+  spec::Loaded loaded = spec::loadJobText("", text, {});
   EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.problems.front().message);
   return loaded.job;
 }
 
-json podFor(const Job& job, const Layout& layout, const std::string& task,
+json podFor(const spec::Job& job, const gang::Layout& layout, const std::string& task,
             const std::string& node = "") {
-  const Roster roster = makeRoster(job, layout);
-  const TaskSpec spec{.run = "train.2",
-                      .task = task,
-                      .generation = 3,
-                      .coordinator = "10.0.0.1:999",
-                      .secret = "do not tell",
-                      .encrypted = true};
+  const gang::Roster roster = gang::makeRoster(job, layout);
+  const gang::TaskSpec spec{.run = "train.2",
+                            .task = task,
+                            .generation = 3,
+                            .coordinator = "10.0.0.1:999",
+                            .secret = "do not tell",
+                            .encrypted = true};
   return podOf({.run = kRun,
                 .job = job,
                 .images = kImages,
@@ -42,7 +42,7 @@ json podFor(const Job& job, const Layout& layout, const std::string& task,
 }
 
 TEST(Pods, APodIsBoundToItsNodeAndTheJobsOwnWishesStay) {
-  const Job job = jobOf(
+  const spec::Job job = jobOf(
       "name: train\nworkers: 2\nprogram: {command: [run], image: mine:1}\n"
       "nodes: {affinity: [{key: disk, values: [ssd]}], selector: {a: b}}\n");
   const json pod = podFor(job, {2}, "worker-1", "node-7");
@@ -57,7 +57,7 @@ TEST(Pods, APodIsBoundToItsNodeAndTheJobsOwnWishesStay) {
 }
 
 TEST(Pods, TheSecretIsNowhereInThePod) {
-  const Job job = jobOf("name: train\nprogram: {command: [run], image: mine:1}\n");
+  const spec::Job job = jobOf("name: train\nprogram: {command: [run], image: mine:1}\n");
   const json pod = podFor(job, {1}, "worker-0");
   EXPECT_THAT(pod.dump(), testing::Not(HasSubstr("do not tell")));
   EXPECT_THAT(pod.dump(), HasSubstr("secretKeyRef"));
@@ -72,19 +72,19 @@ TEST(Pods, NativeJobsHaveTheTrainersImageUnlessTheyNameOne) {
 }
 
 TEST(Pods, ASplitGivesEachWorkerItsGpusAndAsManyRanks) {
-  const Job job = jobOf("name: train\ngpus: 6\nprogram: {command: [run], image: mine:1}\n");
-  Placement placement;
+  const spec::Job job = jobOf("name: train\ngpus: 6\nprogram: {command: [run], image: mine:1}\n");
+  plan::Placement placement;
   placement.shares = {{.node = "big", .tasks = 1, .gpus = 5},
                       {.node = "small", .tasks = 1, .gpus = 1}};
   placement.share_of_task = {1, 0};
-  const Layout layout = layoutOf(job, placement);
+  const gang::Layout layout = layoutOf(job, placement);
   EXPECT_THAT(layout.gpus, ElementsAre(1, 5));
   const json chief = podFor(job, layout, "worker-0"), other = podFor(job, layout, "worker-1");
   EXPECT_EQ(chief["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "1");
   EXPECT_EQ(other["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "5");
   EXPECT_EQ(chief["metadata"]["annotations"][annotations::kRanks], "0");
   EXPECT_EQ(other["metadata"]["annotations"][annotations::kRanks], "1,2,3,4,5");
-  EXPECT_EQ(nodesOf(makeRoster(job, layout), placement).at("worker-0"), "small");
+  EXPECT_EQ(nodesOf(gang::makeRoster(job, layout), placement).at("worker-0"), "small");
 }
 
 json podWaiting(const char* reason, const char* message) {
@@ -148,7 +148,7 @@ TEST(Pods, WhatCannotBePlacedForGoodIsToldFromWhatHasToWait) {
 }
 
 TEST(Pods, EveryContainerSaysWhatItNeedsAndHowItsImageIsFetched) {
-  const Job job = jobOf(
+  const spec::Job job = jobOf(
       "name: train\nstrategy: mpi\nworkers: 2\nprogram: {command: [run], image: mine:1}\n"
       "resources: {cpus: 2, memory: 1Gi, limits: {cpus: 4}}\n"
       "kubernetes: {account: made, pull_secrets: [a, b]}\n");
@@ -242,12 +242,13 @@ TEST(Pods, AFolderIsStoredInPiecesThatFitIntoObjects) {
 }
 
 TEST(Pods, RanksAreToldNamesThatOnlyDependOnTheRun) {
-  const Job job = jobOf("name: train\nworkers: 2\nstrategy: torch\nprogram: {command: [run]}\n");
-  const Site site = siteOf(kRun, job);
+  const spec::Job job =
+      jobOf("name: train\nworkers: 2\nstrategy: torch\nprogram: {command: [run]}\n");
+  const gang::Site site = siteOf(kRun, job);
   EXPECT_EQ(site.tasks.at("worker-1").address, "worker-1.train-2");
   EXPECT_EQ(site.tasks.at("worker-1").port, 29500);
   EXPECT_EQ(site.workdir, "/dure/work");
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kubernetes

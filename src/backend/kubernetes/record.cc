@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "kube/base64.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -25,8 +25,8 @@ constexpr std::size_t kFolderPiece = 700u << 10u;
 constexpr const char* kFolderKey = "folder.tar.gz";
 constexpr auto kTryAgain = std::chrono::milliseconds(500);
 
-KubeAddress address(const KubeRun& run, const std::string& name) {
-  return {kinds::kConfigMaps, run.name_space, name, ""};
+kube::KubeAddress address(const KubeRun& run, const std::string& name) {
+  return {kube::kinds::kConfigMaps, run.name_space, name, ""};
 }
 
 std::string textAt(const json& object, const char* group, const char* name) {
@@ -52,7 +52,7 @@ void sortParts(std::vector<json>& parts) {
             [&](const json& a, const json& b) { return number(a) < number(b); });
 }
 
-Result<std::vector<json>> partsOf(KubeClient& client, const KubeRun& run, const char* part) {
+Result<std::vector<json>> partsOf(kube::KubeClient& client, const KubeRun& run, const char* part) {
   auto objects = client.listAll(address(run, ""), {.labels = selectorOf(run, part)});
   if (objects) sortParts(*objects);
   return objects;
@@ -70,26 +70,27 @@ json configMap(const KubeRun& run, const std::string& name, const char* part, co
 
 }  // namespace
 
-std::vector<Entry> entriesOf(std::vector<json> parts) {
+std::vector<gang::Entry> entriesOf(std::vector<json> parts) {
   sortParts(parts);
-  std::vector<Entry> entries;
+  std::vector<gang::Entry> entries;
   for (const json& part : parts) {
     // Keys are numbers of one length, so their order is that of the entries.
     const json data = part.value("data", json::object());
     for (const auto& [key, line] : data.items()) {
       const json parsed = json::parse(line.get<std::string>(), nullptr, false);
       if (parsed.is_discarded()) continue;
-      if (auto entry = entryFromJson(parsed)) entries.push_back(*std::move(entry));
+      if (auto entry = gang::entryFromJson(parsed)) entries.push_back(*std::move(entry));
     }
   }
   return entries;
 }
 
-Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::string& name_space,
+Result<std::vector<KubeRecord>> listRecords(kube::KubeClient& client, const std::string& name_space,
                                             const std::string& job) {
   std::string selector = fmt::format("{}=record", labels::kPart);
   if (!job.empty()) selector += fmt::format(",{}={}", labels::kJob, job);
-  auto objects = client.listAll({kinds::kConfigMaps, name_space, "", ""}, {.labels = selector});
+  auto objects =
+      client.listAll({kube::kinds::kConfigMaps, name_space, "", ""}, {.labels = selector});
   if (!objects) return std::move(objects).error();
   std::vector<KubeRecord> records;
   for (json& object : *objects) {
@@ -109,7 +110,7 @@ Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::strin
   return records;
 }
 
-Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run) {
+Result<KubeRecord> readRecord(kube::KubeClient& client, const KubeRun& run) {
   auto object = client.get(address(run, run.object()));
   if (!object) return std::move(object).error();
   auto parts = partsOf(client, run, "journal");
@@ -120,7 +121,7 @@ Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run) {
   return record;
 }
 
-Result<KubeRun> findRun(KubeClient& client, const std::string& name_space,
+Result<KubeRun> findRun(kube::KubeClient& client, const std::string& name_space,
                         const std::string& text) {
   auto records = listRecords(client, name_space);
   if (!records) return std::move(records).error();
@@ -139,7 +140,7 @@ Result<KubeRun> findRun(KubeClient& client, const std::string& name_space,
                            names.empty() ? "" : "; there are: " + join(names, ", ")));
 }
 
-Result<std::vector<std::string>> readMetrics(KubeClient& client, const KubeRun& run) {
+Result<std::vector<std::string>> readMetrics(kube::KubeClient& client, const KubeRun& run) {
   auto object = client.get(address(run, run.metrics()));
   if (!object) {
     if (object.error().code() == Code::kNotFound) return std::vector<std::string>{};
@@ -156,27 +157,29 @@ std::vector<json> folderObjects(const KubeRun& run, const std::string& archive) 
   std::vector<json> objects;
   for (std::size_t at = 0; at < archive.size(); at += kFolderPiece) {
     json object = configMap(run, run.folder(static_cast<int>(objects.size())), "folder", nullptr);
-    object["binaryData"][kFolderKey] = toBase64(std::string_view(archive).substr(at, kFolderPiece));
+    object["binaryData"][kFolderKey] =
+        kube::toBase64(std::string_view(archive).substr(at, kFolderPiece));
     object["immutable"] = true;
     objects.push_back(std::move(object));
   }
   return objects;
 }
 
-Result<std::string> readFolder(KubeClient& client, const KubeRun& run) {
+Result<std::string> readFolder(kube::KubeClient& client, const KubeRun& run) {
   std::string archive;
   // One after the other: all at once would take several times as much memory.
   for (int number = 0;; ++number) {
     const auto part = client.get(address(run, run.folder(number)));
     if (!part && part.error().code() == Code::kNotFound) return archive;
     if (!part) return part.error();
-    const auto piece = fromBase64(part->value("binaryData", json::object()).value(kFolderKey, ""));
+    const auto piece =
+        kube::fromBase64(part->value("binaryData", json::object()).value(kFolderKey, ""));
     if (!piece) return Error(Code::kInvalid, "the folder of the run is damaged");
     archive += *piece;
   }
 }
 
-KubeJournal::KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run, json owner)
+KubeJournal::KubeJournal(asio::io_context& loop, kube::KubeClient& client, KubeRun run, json owner)
     : loop_(loop),
       client_(client),
       run_(std::move(run)),
@@ -185,8 +188,9 @@ KubeJournal::KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run
 
 KubeJournal::~KubeJournal() = default;
 
-Result<std::unique_ptr<KubeJournal>> KubeJournal::open(asio::io_context& loop, KubeClient& client,
-                                                       const KubeRun& run, const json& owner) {
+Result<std::unique_ptr<KubeJournal>> KubeJournal::open(asio::io_context& loop,
+                                                       kube::KubeClient& client, const KubeRun& run,
+                                                       const json& owner) {
   std::unique_ptr<KubeJournal> journal(new KubeJournal(loop, client, run, owner));
   auto parts = partsOf(client, run, "journal");
   if (!parts) return std::move(parts).error();
@@ -235,7 +239,7 @@ Result<bool> KubeJournal::isOurs() const {
   return part.error();
 }
 
-void KubeJournal::append(const std::vector<Entry>& entries,
+void KubeJournal::append(const std::vector<gang::Entry>& entries,
                          std::function<void(const Status&)> written) {
   writer_ = std::jthread([this, entries, written = std::move(written)](std::stop_token stop) {
     Status status = write(entries, stop);
@@ -244,7 +248,7 @@ void KubeJournal::append(const std::vector<Entry>& entries,
   });
 }
 
-Status KubeJournal::write(const std::vector<Entry>& entries, const std::stop_token& stop) {
+Status KubeJournal::write(const std::vector<gang::Entry>& entries, const std::stop_token& stop) {
   // What is written twice says the same, so whatever got lost on the way is simply sent again.
   const auto began = std::chrono::steady_clock::now();
   const auto passes = [&](const Error& error) {
@@ -264,8 +268,8 @@ Status KubeJournal::write(const std::vector<Entry>& entries, const std::stop_tok
   };
   std::vector<std::string> lines;
   std::size_t bytes = 0;
-  for (const Entry& entry : entries) {
-    lines.push_back(toJson(entry).dump());
+  for (const gang::Entry& entry : entries) {
+    lines.push_back(gang::toJson(entry).dump());
     bytes += lines.back().size();
   }
   if (keys_ + std::ssize(entries) > kKeysOfAPart || (keys_ > 0 && bytes_ + bytes > kBytesOfAPart)) {
@@ -281,4 +285,4 @@ Status KubeJournal::write(const std::vector<Entry>& entries, const std::stop_tok
   });
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -22,47 +22,48 @@
 //   NAME-N-journal-I    what was decided, one entry a key; each manager begins a new one
 //   NAME-N-metrics      what the first rank reported, thinned out
 //   NAME-N-folder-I     the packed folder of the programs, in pieces
-namespace dure {
+namespace dure::kubernetes {
 
 struct KubeRecord {
   KubeRun run;
   nlohmann::json object;  // the ConfigMap
   std::string job;        // YAML
-  std::vector<Entry> entries;
+  std::vector<gang::Entry> entries;
 };
 
 // All records of a namespace, the oldest first; without their entries.
-Result<std::vector<KubeRecord>> listRecords(KubeClient& client, const std::string& name_space,
+Result<std::vector<KubeRecord>> listRecords(kube::KubeClient& client, const std::string& name_space,
                                             const std::string& job = "");
-Result<KubeRecord> readRecord(KubeClient& client, const KubeRun& run);
+Result<KubeRecord> readRecord(kube::KubeClient& client, const KubeRun& run);
 // "train" is the newest run of that name, "train.2" the second. NotFound, with what there is.
-Result<KubeRun> findRun(KubeClient& client, const std::string& name_space, const std::string& text);
+Result<KubeRun> findRun(kube::KubeClient& client, const std::string& name_space,
+                        const std::string& text);
 
 // What the ConfigMaps of a run's journal say, in whatever order they come.
-std::vector<Entry> entriesOf(std::vector<nlohmann::json> parts);
+std::vector<gang::Entry> entriesOf(std::vector<nlohmann::json> parts);
 
 // Lines of JSON, as ranks reported them: of the ConfigMap, and read from the cluster.
 std::vector<std::string> metricsIn(const nlohmann::json& object);
-Result<std::vector<std::string>> readMetrics(KubeClient& client, const KubeRun& run);
+Result<std::vector<std::string>> readMetrics(kube::KubeClient& client, const KubeRun& run);
 
 // The packed folder: what is stored, in order, and put together again.
 std::vector<nlohmann::json> folderObjects(const KubeRun& run, const std::string& archive);
-Result<std::string> readFolder(KubeClient& client, const KubeRun& run);
+Result<std::string> readFolder(kube::KubeClient& client, const KubeRun& run);
 
 // The journal as one manager writes it: entries in the order in which they are appended, from a
 // thread of its own, for as long as it takes while the API server is away.
-class KubeJournal : public Journal {
+class KubeJournal : public gang::Journal {
  public:
   // Reads what earlier managers wrote, and takes the pen from them: from then on their writes fail.
-  static Result<std::unique_ptr<KubeJournal>> open(asio::io_context& loop, KubeClient& client,
+  static Result<std::unique_ptr<KubeJournal>> open(asio::io_context& loop, kube::KubeClient& client,
                                                    const KubeRun& run, const nlohmann::json& owner);
   ~KubeJournal() override;
 
-  const std::vector<Entry>& before() const { return before_; }
-  void append(const std::vector<Entry>& entries,
+  const std::vector<gang::Entry>& before() const { return before_; }
+  void append(const std::vector<gang::Entry>& entries,
               std::function<void(const Status&)> written) override;
   // The same, waiting for it. Not while an append is under way.
-  Status write(const std::vector<Entry>& entries, const std::stop_token& stop = {});
+  Status write(const std::vector<gang::Entry>& entries, const std::stop_token& stop = {});
   // Whether this manager still has the pen: false if another one has taken it, or the run was
   // deleted. Unavailable if that cannot be asked.
   Result<bool> isOurs() const;
@@ -70,15 +71,15 @@ class KubeJournal : public Journal {
   bool lost() const { return lost_; }
 
  private:
-  KubeJournal(asio::io_context& loop, KubeClient& client, KubeRun run, nlohmann::json owner);
+  KubeJournal(asio::io_context& loop, kube::KubeClient& client, KubeRun run, nlohmann::json owner);
   Status beginPart();
 
   asio::io_context& loop_;
-  KubeClient& client_;
+  kube::KubeClient& client_;
   const KubeRun run_;
   const nlohmann::json owner_;
   const std::string token_;  // no other has this name
-  std::vector<Entry> before_;
+  std::vector<gang::Entry> before_;
   std::atomic<int> part_ = 0;
   int keys_ = 0;           // in this part, and
   std::size_t bytes_ = 0;  // what they make up
@@ -86,4 +87,4 @@ class KubeJournal : public Journal {
   std::jthread writer_;
 };
 
-}  // namespace dure
+}  // namespace dure::kubernetes

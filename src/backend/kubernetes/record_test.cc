@@ -7,7 +7,7 @@
 
 #include "kube/test_server.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -17,35 +17,38 @@ const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
 // Keeps the journals that are created. Of the second it does not say that it has.
 class ForgetfulServer {
  public:
-  KubeAccess access() const { return {.context = "test", .server = server_.url(), .token = "t"}; }
+  kube::KubeAccess access() const {
+    return {.context = "test", .server = server_.url(), .token = "t"};
+  }
   void keep(const std::string& name, const json& journal) {
     const std::lock_guard lock(mutex_);
     kept_[name] = journal;
   }
 
  private:
-  bool answer(const TestServer::Asked& asked, const TestServer::Send& send) {
+  bool answer(const kube::TestServer::Asked& asked, const kube::TestServer::Send& send) {
     const std::lock_guard lock(mutex_);
     if (asked.method == "POST") {
       const json journal = json::parse(asked.body);
       const std::string name = journal["metadata"]["name"];
       if (!kept_.try_emplace(name, journal).second) {
-        send(TestServer::answer(409, R"({"kind": "Status", "reason": "AlreadyExists"})"));
+        send(kube::TestServer::answer(409, R"({"kind": "Status", "reason": "AlreadyExists"})"));
         return true;
       }
       if (name == kRun.journal(2)) return false;
-      send(TestServer::answer(201, journal.dump()));
+      send(kube::TestServer::answer(201, journal.dump()));
       return true;
     }
     const auto found = kept_.find(asked.target.substr(asked.target.rfind('/') + 1));
-    send(TestServer::answer(
+    send(kube::TestServer::answer(
         200, found != kept_.end() ? found->second.dump() : R"({"metadata": {}, "items": []})"));
     return true;
   }
 
   std::mutex mutex_;
   std::map<std::string, json> kept_;
-  TestServer server_{[this](const auto& asked, const auto& send) { return answer(asked, send); }};
+  kube::TestServer server_{
+      [this](const auto& asked, const auto& send) { return answer(asked, send); }};
 };
 
 class JournalTest : public testing::Test {
@@ -54,14 +57,15 @@ class JournalTest : public testing::Test {
   Status writeMany() {
     auto journal = KubeJournal::open(loop_, client_, kRun, nullptr);
     EXPECT_TRUE(journal);
-    auto written = (*journal)->write(std::vector<Entry>(2'001, Entry{.kind = EntryKind::kRunning}));
+    auto written = (*journal)->write(
+        std::vector<gang::Entry>(2'001, gang::Entry{.kind = gang::EntryKind::kRunning}));
     EXPECT_EQ((*journal)->lost(), !written);
     return written;
   }
 
   ForgetfulServer server_;
   asio::io_context loop_;
-  KubeClient client_{server_.access()};
+  kube::KubeClient client_{server_.access()};
 };
 
 TEST_F(JournalTest, ANextPartWhoseMakingWasNotConfirmedIsStillOurs) {
@@ -79,4 +83,4 @@ TEST_F(JournalTest, ANextPartOfAnotherManagerIsNot) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -10,7 +10,7 @@
 #include "gang/environment.h"
 #include "gang/roster.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -23,25 +23,25 @@ constexpr const char* kRendered = "rendered";
 constexpr const char* kDirectory = "/dure";
 constexpr const char* kInspectorImage = "busybox:1.36";
 
-json labelsFor(const Job& job, const std::string& component) {
+json labelsFor(const spec::Job& job, const std::string& component) {
   return {{kApplication, job.name},
           {kComponent, component},
           {labels::kJob, job.name},
           {labels::kPart, kRendered}};
 }
 
-json labelsFor(const Job& job, const Task& task) {
-  json all = labelsFor(job, roleName(task.role));
+json labelsFor(const spec::Job& job, const gang::Task& task) {
+  json all = labelsFor(job, gang::roleName(task.role));
   all[labels::kTask] = task.name();
   return all;
 }
 
 // Of the task's Job and Service, and the host name of its pod.
-std::string objectName(const Job& job, const Task& task) {
+std::string objectName(const spec::Job& job, const gang::Task& task) {
   return fmt::format("{}-{}", job.name, task.name());
 }
 
-std::string settingsName(const Job& job) { return job.name + "-job"; }
+std::string settingsName(const spec::Job& job) { return job.name + "-job"; }
 
 void addUnlessEmpty(json& object, const char* key, json value) {
   if (!value.empty()) object[key] = std::move(value);
@@ -49,16 +49,16 @@ void addUnlessEmpty(json& object, const char* key, json value) {
 
 Error refusal(const std::string& reason) { return Error(Code::kInvalid, reason); }
 
-bool isRelative(const Volume& volume) { return !volume.path.starts_with('/'); }
+bool isRelative(const spec::Volume& volume) { return !volume.path.starts_with('/'); }
 
 // Why the tasks of this job cannot be rendered.
-Status checkTasks(const Job& job) {
+Status checkTasks(const spec::Job& job) {
   constexpr const char* kInstead = "use dure run --on kubernetes";
-  if (job.strategy == Strategy::kMpi || job.strategy == Strategy::kHorovod) {
+  if (job.strategy == spec::Strategy::kMpi || job.strategy == spec::Strategy::kHorovod) {
     return refusal(
         fmt::format("strategy: {} jobs start their processes through Dure's agent, which "
                     "plain manifests do not have; {}",
-                    strategyName(job.strategy), kInstead));
+                    spec::strategyName(job.strategy), kInstead));
   }
   if (job.gpus > 0) {
     return refusal(
@@ -66,20 +66,20 @@ Status checkTasks(const Job& job) {
                     "cluster; give workers and resources.gpus, or {}",
                     kInstead));
   }
-  const Roster roster = makeRoster(job, job.workers.max);
+  const gang::Roster roster = gang::makeRoster(job, job.workers.max);
   const auto many = std::find_if(roster.tasks.begin(), roster.tasks.end(),
-                                 [](const Task& task) { return task.processes > 1; });
+                                 [](const gang::Task& task) { return task.processes > 1; });
   if (many != roster.tasks.end()) {
     return refusal(
         fmt::format("processes: {} has {}, and a rendered pod starts one; give processes: "
                     "1, a command that starts the others (torchrun), or {}",
                     many->name(), many->processes, kInstead));
   }
-  const bool native = job.strategy == Strategy::kNative;
+  const bool native = job.strategy == spec::Strategy::kNative;
   if (job.program.image.empty() && !native) {
     return refusal("program.image: is missing; a pod needs an image that has the program");
   }
-  const std::vector<Volume> volumes = allVolumes(job);
+  const std::vector<spec::Volume> volumes = spec::allVolumes(job);
   const auto relative = std::find_if(volumes.begin(), volumes.end(), isRelative);
   if (relative != volumes.end() && !native) {
     return refusal(
@@ -91,26 +91,26 @@ Status checkTasks(const Job& job) {
 }
 
 // What each rank is told: as everywhere, but its peers are found at their services.
-Site siteFor(const Job& job, const Roster& roster, const Task& task) {
-  Site site;
-  for (const Task& member : roster.tasks) {
+gang::Site siteFor(const spec::Job& job, const gang::Roster& roster, const gang::Task& task) {
+  gang::Site site;
+  for (const gang::Task& member : roster.tasks) {
     site.tasks[member.name()] = {.address = objectName(job, member), .port = portOf(job)};
   }
   site.directory = kDirectory;
   site.trainer = "dure-trainer";
   site.root = job.program.user == 0;
   // A program starts where its image says. The trainer starts where it may write.
-  if (job.strategy == Strategy::kNative) site.workdir = site.taskDirectory(task.name());
+  if (job.strategy == spec::Strategy::kNative) site.workdir = site.taskDirectory(task.name());
   return site;
 }
 
-json podFor(const Job& job, const Roster& roster, const Task& task,
+json podFor(const spec::Job& job, const gang::Roster& roster, const gang::Task& task,
             const std::string& trainer_image) {
-  const bool native = job.strategy == Strategy::kNative;
+  const bool native = job.strategy == spec::Strategy::kNative;
   const bool chief = &task == &roster.tasks.front();
-  const Site site = siteFor(job, roster, task);
+  const gang::Site site = siteFor(job, roster, task);
   const std::string own = site.taskDirectory(task.name());
-  Environment env = environmentOf(job, roster, site, task, 0, 1);
+  gang::Environment env = gang::environmentOf(job, roster, site, task, 0, 1);
   // Whoever has no entry in the image's list of users has / for a home, and may not write there.
   if (job.program.user != 0) env.try_emplace("HOME", own);
 
@@ -131,7 +131,7 @@ json podFor(const Job& job, const Roster& roster, const Task& task,
 
   json container = {{"name", task.name()},
                     {"image", job.program.image.empty() ? trainer_image : job.program.image},
-                    {"command", wordsOf(commandOf(job, site))},
+                    {"command", wordsOf(gang::commandOf(job, site))},
                     {"env", variablesOf(env)},
                     {"ports", {{{"containerPort", site.tasks.at(task.name()).port}}}},
                     {"volumeMounts", std::move(mounts)}};
@@ -156,7 +156,7 @@ json podFor(const Job& job, const Roster& roster, const Task& task,
 }
 
 // An address that stays when the pod is replaced.
-json serviceFor(const Job& job, const Task& task) {
+json serviceFor(const spec::Job& job, const gang::Task& task) {
   const json selector = {
       {labels::kJob, job.name}, {labels::kPart, kRendered}, {labels::kTask, task.name()}};
   return {
@@ -169,7 +169,7 @@ json serviceFor(const Job& job, const Task& task) {
 // Seconds, rounded up.
 std::int64_t seconds(Duration duration) { return (duration.count() + 999) / 1000; }
 
-json jobFor(const Job& job, const Task& task, json pod) {
+json jobFor(const spec::Job& job, const gang::Task& task, json pod) {
   const json all = labelsFor(job, task);
   json spec = {{"completions", 1},
                {"parallelism", 1},
@@ -184,8 +184,8 @@ json jobFor(const Job& job, const Task& task, json pod) {
 }
 
 // The job as the trainer reads it, without what its pods are made of.
-json settingsFor(const Job& job, const Roster& roster) {
-  Job inside = job;
+json settingsFor(const spec::Job& job, const gang::Roster& roster) {
+  spec::Job inside = job;
   inside.program = {};
   inside.volumes.clear();
   inside.nodes = {};
@@ -195,11 +195,11 @@ json settingsFor(const Job& job, const Roster& roster) {
   return {{"apiVersion", "v1"},
           {"kind", "ConfigMap"},
           {"metadata", {{"name", settingsName(job)}, {"labels", labelsFor(job, "job")}}},
-          {"data", filesOf(inside, roster, roster.tasks.front())}};
+          {"data", gang::filesOf(inside, roster, roster.tasks.front())}};
 }
 
 // Sees what the chief saw, and waits for somebody to look.
-json inspectorFor(const Job& job) {
+json inspectorFor(const spec::Job& job) {
   const bool own = !job.program.image.empty();
   json container = {{"name", "inspector"},
                     {"image", own ? job.program.image : kInspectorImage},
@@ -225,8 +225,8 @@ json inspectorFor(const Job& job) {
 
 }  // namespace
 
-Result<std::vector<json>> renderJob(const Job& job, const std::string& trainer_image) {
-  const Render& wanted = job.render;
+Result<std::vector<json>> renderJob(const spec::Job& job, const std::string& trainer_image) {
+  const spec::Render& wanted = job.render;
   if (!wanted.deploy && !wanted.claim && !wanted.inspector) {
     return refusal(
         "render: deploy, claim and inspector are all false, so there is nothing to print");
@@ -241,14 +241,14 @@ Result<std::vector<json>> renderJob(const Job& job, const std::string& trainer_i
   if (!wanted.deploy) return objects;
 
   if (auto possible = checkTasks(job); !possible) return std::move(possible).error();
-  const Roster roster = makeRoster(job, job.workers.max);
-  if (job.strategy == Strategy::kNative) objects.push_back(settingsFor(job, roster));
+  const gang::Roster roster = gang::makeRoster(job, job.workers.max);
+  if (job.strategy == spec::Strategy::kNative) objects.push_back(settingsFor(job, roster));
   // Names first: a program that starts finds those of all the others.
-  for (const Task& task : roster.tasks) objects.push_back(serviceFor(job, task));
-  for (const Task& task : roster.tasks) {
+  for (const gang::Task& task : roster.tasks) objects.push_back(serviceFor(job, task));
+  for (const gang::Task& task : roster.tasks) {
     objects.push_back(jobFor(job, task, podFor(job, roster, task, trainer_image)));
   }
   return objects;
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -9,12 +9,13 @@
 #include "spec/job.h"
 
 // A job as plain objects, which Kubernetes runs by itself: nothing of Dure is in the cluster then.
-namespace dure {
+namespace dure::kubernetes {
 
 // The objects of the job's `render` section, in the order in which they are to be created. Native
 // jobs run in `trainer_image` unless they name another. Invalid, with the reason, if the job needs
 // more than Kubernetes does by itself.
-Result<std::vector<nlohmann::json>> renderJob(const Job& job, const std::string& trainer_image);
+Result<std::vector<nlohmann::json>> renderJob(const spec::Job& job,
+                                              const std::string& trainer_image);
 
 // Shared storage: an NFS server, its disk, and a volume that any number of pods may write to.
 struct NfsOptions {
@@ -35,4 +36,4 @@ void putInto(const std::string& name_space, std::vector<nlohmann::json>& objects
 std::string printAsYaml(const std::vector<nlohmann::json>& objects);
 std::string printAsJson(const std::vector<nlohmann::json>& objects);
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "spec/fields.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -99,12 +99,12 @@ json volumeFor(const NfsOptions& options) {
 
 Result<std::vector<json>> renderNfs(const NfsOptions& options) {
   // Room for what is appended to it, in a label of DNS.
-  if (!isJobName(options.name)) {
+  if (!spec::isJobName(options.name)) {
     return Error(
         Code::kInvalid,
         fmt::format("--nfs: {} is no name of at most {} lower-case letters, digits and '-' "
                     "that begins with a letter",
-                    options.name, kMaxNameLength));
+                    options.name, spec::kMaxNameLength));
   }
   json disk = claimOf(diskName(options), "ReadWriteOnce", options.size, options.storage_class);
   disk["metadata"]["labels"] = labelsFor(options);
@@ -119,4 +119,4 @@ Result<std::vector<json>> renderNfs(const NfsOptions& options) {
   return objects;
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

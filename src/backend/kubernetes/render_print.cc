@@ -6,7 +6,7 @@
 #include "spec/print.h"
 #include "spec/tree.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -17,24 +17,25 @@ std::size_t place(const std::string& key) {
   return static_cast<std::size_t>(std::find(kFirst.begin(), kFirst.end(), key) - kFirst.begin());
 }
 
-TreeNode treeOf(const json& value) {
-  TreeNode node;
+spec::TreeNode treeOf(const json& value) {
+  spec::TreeNode node;
   if (value.is_object()) {
-    node.kind = TreeNode::Kind::kMap;
+    node.kind = spec::TreeNode::Kind::kMap;
     for (const auto& [key, child] : value.items()) {
       node.children.push_back(treeOf(child));
       node.children.back().key = key;
     }
-    std::stable_sort(
-        node.children.begin(), node.children.end(),
-        [](const TreeNode& a, const TreeNode& b) { return place(a.key) < place(b.key); });
+    std::stable_sort(node.children.begin(), node.children.end(),
+                     [](const spec::TreeNode& a, const spec::TreeNode& b) {
+                       return place(a.key) < place(b.key);
+                     });
   } else if (value.is_array()) {
-    node.kind = TreeNode::Kind::kList;
+    node.kind = spec::TreeNode::Kind::kList;
     for (const json& child : value) node.children.push_back(treeOf(child));
   } else if (value.is_string()) {
-    node = TreeNode::scalar(value.get<std::string>(), {}, true);
+    node = spec::TreeNode::scalar(value.get<std::string>(), {}, true);
   } else {
-    node = TreeNode::scalar(value.dump(), {});
+    node = spec::TreeNode::scalar(value.dump(), {});
   }
   return node;
 }
@@ -50,7 +51,7 @@ void putInto(const std::string& name_space, std::vector<json>& objects) {
 std::string printAsYaml(const std::vector<json>& objects) {
   std::string out;
   for (const json& object : objects)
-    out += (out.empty() ? "" : "---\n") + printTree(treeOf(object));
+    out += (out.empty() ? "" : "---\n") + spec::printTree(treeOf(object));
   return out;
 }
 
@@ -58,4 +59,4 @@ std::string printAsJson(const std::vector<json>& objects) {
   return json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}}.dump(2) + "\n";
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -5,7 +5,7 @@
 
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -21,9 +21,9 @@ checkpoint_pvc_name: models
 image: registry.example/mnist:1
 )";
 
-Job jobOf(const std::string& text) {
-  const Loaded loaded = loadJobText("/jobs/job.yaml", text, {});
-  for (const Problem& problem : loaded.problems) ADD_FAILURE() << problem.text();
+spec::Job jobOf(const std::string& text) {
+  const spec::Loaded loaded = spec::loadJobText("/jobs/job.yaml", text, {});
+  for (const spec::Problem& problem : loaded.problems) ADD_FAILURE() << problem.text();
   return loaded.job;
 }
 
@@ -219,4 +219,4 @@ TEST(RenderTest, TextStaysTextInYaml) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kubernetes

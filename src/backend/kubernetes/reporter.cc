@@ -7,7 +7,7 @@
 #include "backend/kubernetes/objects.h"
 #include "base/text.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -20,24 +20,25 @@ constexpr auto kPause = 100ms;
 constexpr auto kMetricsPause = 3s;
 
 // Of each rank's coming and going the journal tells; here it would only be noise.
-bool isTelling(EntryKind kind) {
-  return kind != EntryKind::kJoined && kind != EntryKind::kExited && kind != EntryKind::kStopping;
+bool isTelling(gang::EntryKind kind) {
+  return kind != gang::EntryKind::kJoined && kind != gang::EntryKind::kExited &&
+         kind != gang::EntryKind::kStopping;
 }
 
-std::string reasonOf(EntryKind kind) {
-  std::string name = entryKindName(kind);
+std::string reasonOf(gang::EntryKind kind) {
+  std::string name = gang::entryKindName(kind);
   name[0] = static_cast<char>(name[0] - 'a' + 'A');
   return name;
 }
 
-bool isWarning(const Entry& entry) {
-  return (entry.outcome && *entry.outcome != Outcome::kSucceeded) ||
-         (entry.kind == EntryKind::kEnded && !entry.reason.empty());
+bool isWarning(const gang::Entry& entry) {
+  return (entry.outcome && *entry.outcome != gang::Outcome::kSucceeded) ||
+         (entry.kind == gang::EntryKind::kEnded && !entry.reason.empty());
 }
 
 }  // namespace
 
-KubeReporter::KubeReporter(KubeClient& client, KubeRun run, json job)
+KubeReporter::KubeReporter(kube::KubeClient& client, KubeRun run, json job)
     : client_(client),
       run_(std::move(run)),
       job_(std::move(job)),
@@ -45,7 +46,7 @@ KubeReporter::KubeReporter(KubeClient& client, KubeRun run, json job)
 
 KubeReporter::~KubeReporter() = default;
 
-void KubeReporter::entry(const Entry& entry) {
+void KubeReporter::entry(const gang::Entry& entry) {
   if (!isTelling(entry.kind)) return;
   const std::lock_guard lock(mutex_);
   if (!mute_ && entries_.size() < kMostEntries) entries_.push_back(entry);
@@ -76,7 +77,7 @@ void KubeReporter::work(const std::stop_token& stop) {
   auto told = std::chrono::steady_clock::now();
   while (true) {
     const bool ending = stop.stop_requested();
-    std::optional<Entry> next;
+    std::optional<gang::Entry> next;
     bool metrics = false;
     {
       const std::lock_guard lock(mutex_);
@@ -105,25 +106,26 @@ void KubeReporter::work(const std::stop_token& stop) {
   }
 }
 
-bool KubeReporter::tellEvent(const Entry& entry) {
+bool KubeReporter::tellEvent(const gang::Entry& entry) {
   const std::string time = formatTime(entry.time).substr(0, 19) + "Z";
   json about = ownerReference(job_);
   about["namespace"] = run_.name_space;
-  const auto sent = client_.create({kinds::kEvents, run_.name_space, "", ""},
-                                   {{"apiVersion", "v1"},
-                                    {"kind", "Event"},
-                                    {"metadata",
-                                     {{"generateName", run_.object() + "."},
-                                      {"namespace", run_.name_space},
-                                      {"labels", labelsOf(run_, "event")}}},
-                                    {"involvedObject", about},
-                                    {"reason", reasonOf(entry.kind)},
-                                    {"message", toValidUtf8(describeEntry(entry).substr(0, 1000))},
-                                    {"type", isWarning(entry) ? "Warning" : "Normal"},
-                                    {"source", {{"component", "dure"}}},
-                                    {"firstTimestamp", time},
-                                    {"lastTimestamp", time},
-                                    {"count", 1}});
+  const auto sent =
+      client_.create({kube::kinds::kEvents, run_.name_space, "", ""},
+                     {{"apiVersion", "v1"},
+                      {"kind", "Event"},
+                      {"metadata",
+                       {{"generateName", run_.object() + "."},
+                        {"namespace", run_.name_space},
+                        {"labels", labelsOf(run_, "event")}}},
+                      {"involvedObject", about},
+                      {"reason", reasonOf(entry.kind)},
+                      {"message", toValidUtf8(gang::describeEntry(entry).substr(0, 1000))},
+                      {"type", isWarning(entry) ? "Warning" : "Normal"},
+                      {"source", {{"component", "dure"}}},
+                      {"firstTimestamp", time},
+                      {"lastTimestamp", time},
+                      {"count", 1}});
   // Not every account may; then there is no use in trying again with each.
   if (!sent && sent.error().code() == Code::kDenied) {
     const std::lock_guard lock(mutex_);
@@ -140,7 +142,7 @@ std::string KubeReporter::metricsText() {
 }
 
 bool KubeReporter::tellMetrics() {
-  const KubeAddress address{kinds::kConfigMaps, run_.name_space, run_.metrics(), ""};
+  const kube::KubeAddress address{kube::kinds::kConfigMaps, run_.name_space, run_.metrics(), ""};
   if (!made_) {
     const auto created =
         client_.create(address, {{"apiVersion", "v1"},
@@ -163,7 +165,7 @@ bool KubeReporter::tellMetrics() {
 }
 
 bool KubeReporter::takeUpMetrics() {
-  const auto told = client_.get({kinds::kConfigMaps, run_.name_space, run_.metrics(), ""});
+  const auto told = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.metrics(), ""});
   if (!told) return false;
   std::vector<std::string> all =
       split(told->value("data", json::object()).value("metrics.jsonl", ""), '\n');
@@ -174,4 +176,4 @@ bool KubeReporter::takeUpMetrics() {
   return true;
 }
 
-}  // namespace dure
+}  // namespace dure::kubernetes

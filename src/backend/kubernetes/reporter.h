@@ -10,17 +10,17 @@
 #include "coordinator/coordinator.h"
 #include "kube/client.h"
 
-namespace dure {
+namespace dure::kubernetes {
 
 // Tells the cluster how a run goes on: events of its Job, so that `kubectl describe` shows what was
 // decided, and the metrics of the first rank. From a thread of its own; what cannot be told now is
 // told later, or never if there is too much of it: nothing depends on it.
-class KubeReporter : public Observer {
+class KubeReporter : public coordinator::Observer {
  public:
-  KubeReporter(KubeClient& client, KubeRun run, nlohmann::json job);
+  KubeReporter(kube::KubeClient& client, KubeRun run, nlohmann::json job);
   ~KubeReporter() override;
 
-  void entry(const Entry& entry) override;
+  void entry(const gang::Entry& entry) override;
   Status output(int, int, std::string_view) override { return {}; }
   Status metric(int generation, int rank, std::string_view line) override;
 
@@ -29,18 +29,18 @@ class KubeReporter : public Observer {
 
  private:
   void work(const std::stop_token& stop);
-  bool tellEvent(const Entry& entry);
+  bool tellEvent(const gang::Entry& entry);
   bool tellMetrics();
   // All that is to be told of them.
   std::string metricsText();
   // What a manager before this one has told goes before what this one tells.
   bool takeUpMetrics();
 
-  KubeClient& client_;
+  kube::KubeClient& client_;
   const KubeRun run_;
   const nlohmann::json job_;
   std::mutex mutex_;
-  std::deque<Entry> entries_;
+  std::deque<gang::Entry> entries_;
   std::vector<std::string> metrics_;
   std::size_t every_ = 1;  // of so many reports one is kept
   std::size_t reports_ = 0;
@@ -51,4 +51,4 @@ class KubeReporter : public Observer {
   std::jthread worker_;
 };
 
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -5,7 +5,7 @@
 
 #include "kube/test_server.h"
 
-namespace dure {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -16,21 +16,22 @@ const json kJob = {
 
 class ReporterTest : public testing::Test {
  protected:
-  bool answer(const TestServer::Asked& asked, const TestServer::Send& send) {
+  bool answer(const kube::TestServer::Asked& asked, const kube::TestServer::Send& send) {
     const bool metrics = asked.target.find("configmaps") != std::string::npos;
     if (!metrics) {
-      send(TestServer::answer(403, R"({"kind": "Status", "reason": "Forbidden"})"));
+      send(kube::TestServer::answer(403, R"({"kind": "Status", "reason": "Forbidden"})"));
     } else if (asked.method == "POST") {
-      send(TestServer::answer(409, R"({"kind": "Status", "reason": "AlreadyExists"})"));
+      send(kube::TestServer::answer(409, R"({"kind": "Status", "reason": "AlreadyExists"})"));
     } else {
-      send(TestServer::answer(200, json{{"data", {{"metrics.jsonl", before_}}}}.dump()));
+      send(kube::TestServer::answer(200, json{{"data", {{"metrics.jsonl", before_}}}}.dump()));
     }
     return true;
   }
 
-  std::vector<TestServer::Asked> asked(const std::string& method, const std::string& kind) const {
-    std::vector<TestServer::Asked> found;
-    for (const TestServer::Asked& each : server_.asked()) {
+  std::vector<kube::TestServer::Asked> asked(const std::string& method,
+                                             const std::string& kind) const {
+    std::vector<kube::TestServer::Asked> found;
+    for (const kube::TestServer::Asked& each : server_.asked()) {
       if (each.method == method && each.target.find(kind) != std::string::npos) {
         found.push_back(each);
       }
@@ -39,8 +40,9 @@ class ReporterTest : public testing::Test {
   }
 
   const std::string before_ = R"({"step":1436})";
-  TestServer server_{[this](const auto& asked, const auto& send) { return answer(asked, send); }};
-  KubeClient client_{{.context = "test", .server = server_.url(), .token = "t"}};
+  kube::TestServer server_{
+      [this](const auto& asked, const auto& send) { return answer(asked, send); }};
+  kube::KubeClient client_{{.context = "test", .server = server_.url(), .token = "t"}};
 };
 
 TEST_F(ReporterTest, AManagerThatEndsSoonStillTellsTheLastStep) {
@@ -55,12 +57,12 @@ TEST_F(ReporterTest, AManagerThatEndsSoonStillTellsTheLastStep) {
 
 TEST_F(ReporterTest, WhoMayNotWriteEventsTriesOnce) {
   KubeReporter reporter(client_, kRun, kJob);
-  reporter.entry({.kind = EntryKind::kCreated});
+  reporter.entry({.kind = gang::EntryKind::kCreated});
   while (asked("POST", "events").empty()) std::this_thread::yield();
   reporter.finish();
-  reporter.entry({.kind = EntryKind::kRunning});
+  reporter.entry({.kind = gang::EntryKind::kRunning});
   EXPECT_EQ(asked("POST", "events").size(), 1u);
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::kubernetes

@@ -20,7 +20,7 @@
 #include "gang/environment.h"
 #include "protocol/agent_options.h"
 
-namespace dure {
+namespace dure::local {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
@@ -35,8 +35,8 @@ int coreCount() {
 }
 
 // What a native job reads must be there before anything starts.
-Status findInputs(const Job& job) {
-  const Train& train = job.train;
+Status findInputs(const spec::Job& job) {
+  const spec::Train& train = job.train;
   for (const auto& [field, path] : {std::pair("train.data.path", train.data.path),
                                     std::pair("train.model.file", train.model.file),
                                     std::pair("train.model.weights", train.model.weights)}) {
@@ -49,13 +49,13 @@ Status findInputs(const Job& job) {
 }
 
 // The command must be there before anything starts. It is looked for as the agent will.
-Status findCommand(const Job& job, const Site& site) {
+Status findCommand(const spec::Job& job, const gang::Site& site) {
   struct stat info {};
   if (stat(job.program.workdir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return Error(Code::kInvalid, "program.workdir: no directory " + job.program.workdir);
   }
-  if (job.strategy == Strategy::kNative) {
-    const std::string trainer = commandOf(job, site).front();
+  if (job.strategy == spec::Strategy::kNative) {
+    const std::string trainer = gang::commandOf(job, site).front();
     if (access(trainer.c_str(), X_OK) != 0) {
       return Error(Code::kUnavailable, "native training needs " + systemError(trainer).message());
     }
@@ -64,7 +64,7 @@ Status findCommand(const Job& job, const Site& site) {
   std::vector<std::string> environment = currentEnvironment();
   const auto path = job.env.find("PATH");
   if (path != job.env.end()) environment.push_back("PATH=" + path->second);
-  const std::string program = commandOf(job, site).front();
+  const std::string program = gang::commandOf(job, site).front();
   auto found = findProgram(program, environment);
   if (!found) return Error(Code::kInvalid, "program.command: " + found.error().message());
   if (found->front() != '/') *found = job.program.workdir + "/" + *found;
@@ -82,8 +82,8 @@ Status findCommand(const Job& job, const Site& site) {
 LocalBackend::LocalBackend(asio::io_context& loop, Options options)
     : loop_(loop), options_(std::move(options)), children_(loop), again_(loop), force_(loop) {}
 
-Result<Site> LocalBackend::survey(const Job& job) {
-  Site site;
+Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
+  gang::Site site;
   site.run = options_.run;
   site.agent = options_.agent;
   site.trainer = (std::filesystem::path(options_.agent).parent_path() / "dure-trainer").string();
@@ -91,7 +91,7 @@ Result<Site> LocalBackend::survey(const Job& job) {
   if (access(options_.agent.c_str(), X_OK) != 0) {
     return Error(Code::kUnavailable, systemError("the agent " + options_.agent).message());
   }
-  const int count = portsNeeded(job);
+  const int count = gang::portsNeeded(job);
   int port = ports_.first != 0 ? ports_.first : job.port;
   if (port == 0) {
     auto range = findPorts(options_.ports, job.name, count, false);
@@ -124,7 +124,7 @@ Result<Site> LocalBackend::survey(const Job& job) {
   }
   networks_.clear();
   gpus_ = job.gpus;
-  const Roster roster = makeRoster(job, localLayout(job.gpus, job.workers.max));
+  const gang::Roster roster = gang::makeRoster(job, localLayout(job.gpus, job.workers.max));
   int first_gpu = 0;
   for (std::size_t i = 0; i < roster.tasks.size(); ++i) {
     const std::string name = roster.tasks[i].name();
@@ -141,13 +141,14 @@ Result<Site> LocalBackend::survey(const Job& job) {
     site.gpus[name] = gpus;
   }
   // After the last of the tasks' own.
-  if (job.strategy == Strategy::kHorovod && !usesMpi(job)) site.store_port = port + count - 1;
+  if (job.strategy == spec::Strategy::kHorovod && !gang::usesMpi(job))
+    site.store_port = port + count - 1;
   return site;
 }
 
-Status LocalBackend::begin(const Job& job) {
+Status LocalBackend::begin(const spec::Job& job) {
   if (job.port == 0) {
-    auto range = findPorts(options_.ports, job.name, portsNeeded(job), true);
+    auto range = findPorts(options_.ports, job.name, gang::portsNeeded(job), true);
     if (!range) return std::move(range).error();
     ports_ = *std::move(range);
   }
@@ -161,7 +162,7 @@ void LocalBackend::listen(Handlers handlers) { handlers_ = std::move(handlers); 
 
 void LocalBackend::place(int, int workers) { handlers_.placed(localLayout(gpus_, workers)); }
 
-Status LocalBackend::start(const TaskSpec& task) {
+Status LocalBackend::start(const gang::TaskSpec& task) {
   const auto running = std::find_if(agents_.begin(), agents_.end(),
                                     [&](const auto& agent) { return agent.second == task.task; });
   if (running != agents_.end()) return {};
@@ -175,7 +176,7 @@ Status LocalBackend::start(const TaskSpec& task) {
     network = *std::move(opened);
   }
   std::vector<std::string> environment = currentEnvironment();
-  for (std::string& entry : toEnvironment({.coordinator = task.coordinator,
+  for (std::string& entry : protocol::toEnvironment({.coordinator = task.coordinator,
                             .secret = task.secret,
                             .run = task.run,
                             .task = task.task,
@@ -205,7 +206,7 @@ Status LocalBackend::start(const TaskSpec& task) {
 void LocalBackend::kill(const std::string& task) {
   for (const auto& [pid, name] : agents_) {
     if (name != task) continue;
-    ::kill(pid, kEndNow);
+    ::kill(pid, protocol::kEndNow);
     ::kill(pid, SIGCONT);
     doomed_.insert(pid);
   }
@@ -261,4 +262,4 @@ void LocalBackend::reap() {
   }
 }
 
-}  // namespace dure
+}  // namespace dure::local

@@ -15,16 +15,16 @@
 #include "gang/backend.h"
 #include "net/asio.h"
 
-namespace dure {
+namespace dure::local {
 
 // How a job is laid out on one machine: GPUs that the job leaves to the plan are one worker's.
-inline Layout localLayout(int gpus, int workers) {
-  return gpus > 0 ? Layout{.workers = 1, .gpus = {gpus}} : Layout{.workers = workers};
+inline gang::Layout localLayout(int gpus, int workers) {
+  return gpus > 0 ? gang::Layout{.workers = 1, .gpus = {gpus}} : gang::Layout{.workers = workers};
 }
 
 // Tasks as processes of this machine. The process that has it adopts orphans and waits for every
 // child it has, so there can be one of these in a process, and no other children.
-class LocalBackend : public Backend {
+class LocalBackend : public gang::Backend {
  public:
   struct Options {
     std::string run;        // its name
@@ -36,13 +36,13 @@ class LocalBackend : public Backend {
   LocalBackend(asio::io_context& loop, Options options);
 
   void listen(Handlers handlers) override;
-  Result<Site> survey(const Job& job) override;
+  Result<gang::Site> survey(const spec::Job& job) override;
   // Reserves ports for as long as this object lives, for survey() to use. Call it once, before it.
-  Status begin(const Job& job);
+  Status begin(const spec::Job& job);
 
   // This machine takes them all: `gpus` of a job are one worker's.
   void place(int generation, int workers) override;
-  Status start(const TaskSpec& task) override;
+  Status start(const gang::TaskSpec& task) override;
   void kill(const std::string& task) override;
 
  private:
@@ -65,4 +65,4 @@ class LocalBackend : public Backend {
   int gpus_ = 0;  // of the whole job, where it leaves the split open
 };
 
-}  // namespace dure
+}  // namespace dure::local

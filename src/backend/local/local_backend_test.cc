@@ -16,7 +16,7 @@
 
 #include "spec/load.h"
 
-namespace dure {
+namespace dure::local {
 namespace {
 
 using testing::HasSubstr;
@@ -24,13 +24,13 @@ using testing::HasSubstr;
 class LocalBackends : public testing::Test {
  protected:
   ~LocalBackends() override { static_cast<void>(removeTree(root_)); }
-  Job job(const std::string& yaml = "") const {
-    Loaded loaded = loadJobText(root_ + "/job.yaml",
-                                "name: train\nprogram: {command: [sh, -c, exit]}\n" + yaml, {});
+  spec::Job job(const std::string& yaml = "") const {
+    spec::Loaded loaded = spec::loadJobText(
+        root_ + "/job.yaml", "name: train\nprogram: {command: [sh, -c, exit]}\n" + yaml, {});
     EXPECT_TRUE(loaded.ok()) << loaded.problems.at(0).text();
     return loaded.job;
   }
-  Result<Site> survey(const Job& of, const std::string& agent = "/bin/true") {
+  Result<gang::Site> survey(const spec::Job& of, const std::string& agent = "/bin/true") {
     return LocalBackend(loop_, options(agent)).survey(of);
   }
   LocalBackend::Options options(const std::string& agent) const {
@@ -42,7 +42,7 @@ class LocalBackends : public testing::Test {
     chmod(path.c_str(), mode);
     return path;
   }
-  void expectInvalid(const Job& of, const std::string& part) {
+  void expectInvalid(const spec::Job& of, const std::string& part) {
     const auto site = survey(of);
     ASSERT_FALSE(site);
     EXPECT_EQ(site.error().code(), Code::kInvalid);
@@ -66,7 +66,7 @@ TEST_F(LocalBackends, EveryTaskHasAnAddressAndAPortOfItsOwn) {
   ASSERT_EQ(site->tasks.size(), 3u);
   const int first = site->tasks.at("worker-0").port;
   for (int i = 0; i < 3; ++i) {
-    const Endpoint& endpoint = site->tasks.at("worker-" + std::to_string(i));
+    const gang::Endpoint& endpoint = site->tasks.at("worker-" + std::to_string(i));
     EXPECT_EQ(endpoint.address, "127.0.0.1");
     EXPECT_EQ(endpoint.port, first + i);
   }
@@ -86,7 +86,7 @@ TEST_F(LocalBackends, AnElasticJobHasPlaceForItsMost) {
 }
 
 TEST_F(LocalBackends, AskedTwiceTheSiteIsTheSame) {
-  Job asked = job("workers: 2\nstrategy: torch\n");
+  spec::Job asked = job("workers: 2\nstrategy: torch\n");
   asked.name += "-" + std::to_string(getpid());
   EXPECT_EQ(survey(asked)->tasks.at("worker-0").port, survey(asked)->tasks.at("worker-0").port);
 }
@@ -125,7 +125,7 @@ TEST_F(LocalBackends, ThreadVariablesFromTheOutsideAreKept) {
 }
 
 TEST_F(LocalBackends, AMissingProgramIsAMistakeOfTheJob) {
-  Job of = job();
+  spec::Job of = job();
   of.program.command = {"no-such-program"};
   expectInvalid(of, "program.command: no-such-program: command not found");
   of.program.command = {"./missing.sh"};
@@ -139,7 +139,7 @@ TEST_F(LocalBackends, AMissingProgramIsAMistakeOfTheJob) {
 
 TEST_F(LocalBackends, AProgramIsLookedForWhereItWillBe) {
   script("mine", "");
-  Job of = job();
+  spec::Job of = job();
   of.program.command = {"./mine"};
   EXPECT_TRUE(survey(of)) << "from the working directory";
   of.program.command = {"mine"};
@@ -149,13 +149,13 @@ TEST_F(LocalBackends, AProgramIsLookedForWhereItWillBe) {
 }
 
 TEST_F(LocalBackends, AMissingWorkingDirectoryIsAMistakeOfTheJob) {
-  Job of = job();
+  spec::Job of = job();
   of.program.workdir = root_ + "/missing";
   expectInvalid(of, "program.workdir: no directory " + root_ + "/missing");
 }
 
 TEST_F(LocalBackends, AnUnknownNetworkIsNamed) {
-  Job of = job();
+  spec::Job of = job();
   of.local.networks = {"dure-no-such-network"};
   of.local.address = "10.0.0.1";
   const auto site = survey(of);
@@ -205,7 +205,7 @@ TEST_F(LocalBackends, AKilledTaskIsGoneOnlyWhenNothingOfItIsLeft) {
       char byte = 0;
       return read(alive.get(), &byte, 1) != 0;
     };
-    const TaskSpec task{.run = "train.1", .task = "worker-0", .generation = 1};
+    const gang::TaskSpec task{.run = "train.1", .task = "worker-0", .generation = 1};
     if (!backend.start(task) || !backend.start(task)) return 2;
     if (!runUntil(loop, someoneLives)) return 3;
     if (!gone.empty()) return 4;
@@ -244,13 +244,13 @@ TEST_F(LocalBackends, AnAgentIsToldWhatItMustKnowToJoin) {
 }
 
 TEST_F(LocalBackends, AWorkingDirectoryThatIsAFileIsAMistakeOfTheJob) {
-  Job of = job();
+  spec::Job of = job();
   of.program.workdir = script("file", "");
   EXPECT_FALSE(survey(of));
 }
 
 TEST_F(LocalBackends, ACommandThatIsADirectoryIsAMistakeOfTheJob) {
-  Job of = job();
+  spec::Job of = job();
   of.program.command = {"/tmp"};
   EXPECT_FALSE(survey(of));
 }
@@ -266,4 +266,4 @@ TEST_F(LocalBackends, MpisWorkersBeginWithTheFirstGpu) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::local

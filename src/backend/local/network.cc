@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-namespace dure {
+namespace dure::local {
 
 Result<Fd> openNetwork(const std::string& name) {
   Fd fd(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
@@ -49,4 +49,4 @@ Result<NetworkAddress> networkAddress(const std::string& name) {
   return Error(Code::kUnavailable, "network " + name + ": no address");
 }
 
-}  // namespace dure
+}  // namespace dure::local

@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::local {
 
 // A network namespace as `ip netns` names them.
 Result<Fd> openNetwork(const std::string& name);
@@ -17,4 +17,4 @@ struct NetworkAddress {
 // The first IPv4 address in that namespace that is not loopback.
 Result<NetworkAddress> networkAddress(const std::string& name);
 
-}  // namespace dure
+}  // namespace dure::local

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dure {
+namespace dure::local {
 namespace {
 
 TEST(Network, AnUnknownNameIsNotFoundAndNamed) {
@@ -24,4 +24,4 @@ TEST(Network, WhatIsNoNetworkCannotBeEntered) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::local

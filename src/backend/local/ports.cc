@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace dure {
+namespace dure::local {
 namespace {
 
 // Below the range from which the system itself gives out ports, reserved in blocks.
@@ -64,4 +64,4 @@ Result<PortRange> findPorts(const std::string& directory, const std::string& nam
                                                kFirstPort, kEndPort));
 }
 
-}  // namespace dure
+}  // namespace dure::local

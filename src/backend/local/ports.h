@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/result.h"
 
-namespace dure {
+namespace dure::local {
 
 // Consecutive ports of this machine that one run may use.
 struct PortRange {
@@ -22,4 +22,4 @@ struct PortRange {
 Result<PortRange> findPorts(const std::string& directory, const std::string& name, int count,
                             bool reserve);
 
-}  // namespace dure
+}  // namespace dure::local

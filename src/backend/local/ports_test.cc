@@ -11,7 +11,7 @@
 
 #include <cstdlib>
 
-namespace dure {
+namespace dure::local {
 namespace {
 
 // Somebody who listens on a port of this machine.
@@ -157,4 +157,4 @@ TEST_F(Ports, APlaceWhereNothingCanBeReservedIsAnError) {
 }
 
 }  // namespace
-}  // namespace dure
+}  // namespace dure::local
