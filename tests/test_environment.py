@@ -177,6 +177,21 @@ assert ask('POST', '/global/1', b'x')[0] == 405
             self.assertNotIn("DURE_AGENT_", text)
             self.assertEqual(json.loads(text)["fds"], [0, 1, 2])
 
+    def test_two_people_who_run_jobs_of_one_name_at_once_have_ports_of_their_own(self):
+        # Nobody listens there yet: only what is reserved tells the second run that the first one's ports are taken.
+        job = self.job("name: same\nworkers: 2\nstrategy: torch\nprogram: {command: [sh, -c, "
+                       "'echo port $MASTER_PORT; while [ ! -e over ]; do sleep 0.05; done']}\n")
+        ports = []
+        for person in ("one", "other"):
+            running = self.start("run", job, env={"DURE_STATE_DIR": str(self.dir / person)})
+            harness.wait_until(lambda: running.out.count("port") == 2, 30, "both ranks know their port")
+            ports.append(set(running.out.split()) & set(map(str, range(20000, 32000))))
+        self.assertEqual([len(each) for each in ports], [1, 1], ports)
+        self.assertNotEqual(*ports)
+        self.write("over", "")
+        for running in self.started:
+            self.assertEqual(running.wait(30).code, 0)
+
     def test_the_generation_is_told(self):
         script = DUMP + "import sys\nsys.exit(os.environ['DURE_GENERATION'] != '2')\n"
         self.dure("run", self.job("name: again\nstrategy: torch\nrestarts: {limit: 1, backoff: 1ms}\n"

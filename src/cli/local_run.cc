@@ -30,10 +30,7 @@ constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLeftovers = std::chrono::seconds(30);
 
 local::LocalBackend::Options backendOptions(const runs::RunStore& store, const runs::RunId& id) {
-  return {.run = id.text(),
-          .agent = agentProgram(),
-          .directory = store.paths(id).tasks(),
-          .ports = store.portsDirectory()};
+  return {.run = id.text(), .agent = agentProgram(), .directory = store.paths(id).tasks()};
 }
 
 // One run in this process, from the record to the exit code.

@@ -74,7 +74,6 @@ class RunStore {
   RunPaths paths(const RunId& id) const;
   // The process that is in charge of the run now.
   std::optional<pid_t> coordinator(const RunId& id) const;
-  std::string portsDirectory() const { return root_ + "/ports"; }
 
  private:
   void sweep() const;

@@ -94,7 +94,7 @@ Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
   const int count = gang::portsNeeded(job);
   int port = ports_.first != 0 ? ports_.first : job.port;
   if (port == 0) {
-    auto range = findPorts(options_.ports, job.name, count, false);
+    auto range = findPorts(job.name, count, false);
     if (!range) return std::move(range).error();
     port = range->first;
   }
@@ -148,7 +148,7 @@ Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
 
 Status LocalBackend::begin(const spec::Job& job) {
   if (job.port == 0) {
-    auto range = findPorts(options_.ports, job.name, gang::portsNeeded(job), true);
+    auto range = findPorts(job.name, gang::portsNeeded(job), true);
     if (!range) return std::move(range).error();
     ports_ = *std::move(range);
   }

@@ -30,7 +30,6 @@ class LocalBackend : public gang::Backend {
     std::string run;        // its name
     std::string agent;      // the agent program
     std::string directory;  // of the run's tasks, absolute
-    std::string ports;      // where ports are reserved; shared by all runs of a person
   };
 
   LocalBackend(asio::io_context& loop, Options options);

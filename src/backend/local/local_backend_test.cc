@@ -14,6 +14,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/files.h"
 #include "spec/load.h"
 
 namespace dure::local {
@@ -34,7 +35,7 @@ class LocalBackends : public testing::Test {
     return LocalBackend(loop_, options(agent)).survey(of);
   }
   LocalBackend::Options options(const std::string& agent) const {
-    return {.agent = agent, .directory = root_ + "/tasks", .ports = root_ + "/ports"};
+    return {.agent = agent, .directory = root_ + "/tasks"};
   }
   std::string script(const std::string& name, const std::string& content, mode_t mode = 0755) {
     const std::string path = root_ + "/" + name;

@@ -2,8 +2,11 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <fmt/core.h>
 
@@ -33,29 +36,50 @@ bool isFree(int port) {
   return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+// Who reserves a block has an abstract Unix socket of this name: one per network namespace, as
+// ports are, whichever user asks, and gone with its process. A lock file would be one user's.
+struct BlockName {
+  explicit BlockName(int first_port) {
+    const std::string name = fmt::format("dure-ports-{}", first_port);
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t size = 0;
+};
+
+bool isReserved(int first_port) {
+  const BlockName name(first_port);
+  const Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return connect(fd.get(), name.get(), name.size) == 0;
+}
+
+// Invalid if somebody else has it.
+Fd reserveBlock(int first_port) {
+  const BlockName name(first_port);
+  Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return bind(fd.get(), name.get(), name.size) == 0 ? std::move(fd) : Fd();
+}
+
 }  // namespace
 
-Result<PortRange> findPorts(const std::string& directory, const std::string& name, int count,
-                            bool reserve) {
-  if (reserve) {
-    if (auto made = makeDirectories(directory); !made) return std::move(made).error();
-  }
+Result<PortRange> findPorts(const std::string& name, int count, bool reserve) {
   const int blocks = (count + kBlock - 1) / kBlock;
   const int begin = static_cast<int>(hash(name) % kBlocks);
   for (int step = 0; step < kBlocks; ++step) {
     const int block = (begin + step) % kBlocks;
     if (block + blocks > kBlocks) continue;
-    PortRange range{.first = kFirstPort + block * kBlock, .locks = {}};
+    PortRange range{.first = kFirstPort + block * kBlock, .reservations = {}};
     bool usable = true;
     for (int i = 0; usable && i < blocks; ++i) {
-      const std::string path = fmt::format("{}/{}", directory, range.first + i * kBlock);
+      const int first = range.first + i * kBlock;
       if (!reserve) {
-        usable = !FileLock::holder(path);
+        usable = !isReserved(first);
         continue;
       }
-      auto lock = FileLock::acquire(path);
-      usable = static_cast<bool>(lock);
-      if (lock) range.locks.push_back(*std::move(lock));
+      range.reservations.push_back(reserveBlock(first));
+      usable = static_cast<bool>(range.reservations.back());
     }
     for (int i = 0; usable && i < count; ++i) usable = isFree(range.first + i);
     if (usable) return range;
