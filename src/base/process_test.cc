@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/test_process.h"
 
 namespace dure {
 namespace {
@@ -284,15 +285,6 @@ TEST(RandomToken, Has256BitsAndIsNeverTheSame) {
     tokens.insert(token);
   }
   EXPECT_EQ(tokens.size(), 1000u);
-}
-
-// In a process of its own, whose descriptors may be closed and exchanged at will.
-int inAProcessOfItsOwn(const std::function<int()>& check) {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(check());
-  int status = 0;
-  waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 TEST_F(Spawn, ADescriptorThatAlreadyHasItsNumberIsKeptOpen) {

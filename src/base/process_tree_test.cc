@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/process_tree.h"
+#include "base/test_process.h"
 
 namespace dure {
 namespace {
@@ -51,16 +52,6 @@ bool eventually(const std::function<bool()>& condition) {
 
 [[noreturn]] void sleepForEver() {
   while (true) pause();
-}
-
-// Runs `check` in a process of its own, because adopting orphans cannot be undone. The exit code is
-// the number of the step that failed.
-int inAProcessOfItsOwn(const std::function<int()>& check) {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(check());
-  int status = 0;
-  waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 SpawnOptions sleeper(const Lifeline& line) {

@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/sha256.h"
-#include "bundle/folder_test_tree.h"
+#include "bundle/test_folder.h"
 
 namespace dure::bundle {
 namespace {

@@ -2,7 +2,7 @@
 #include <sys/mount.h>
 
 #include "bundle/folder.h"
-#include "bundle/folder_test_tree.h"
+#include "bundle/test_folder.h"
 
 namespace dure::bundle {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "bundle/folder_test_tree.h"
+#include "bundle/test_folder.h"
 
 namespace dure::bundle {
 namespace {

@@ -42,19 +42,11 @@ class Numbers {
   std::unique_ptr<AdoptedMemory> adopted_;
 };
 
-std::vector<Bytes> inputsFor(Number number, std::size_t count, int members) {
-  std::vector<Bytes> inputs;
-  for (int m = 0; m < members; ++m) {
-    inputs.push_back(reference::someNumbers(number, count, static_cast<unsigned>(m)));
-  }
-  return inputs;
-}
-
 // Every operation that can be done in place, against the reference; a mistake is told by a text.
-std::string wrongOperation(HostGroup& group, Number number, Reduction reduction, std::size_t count,
-                           bool all_alike = false) {
+std::string wrongInPlace(HostGroup& group, Number number, Reduction reduction, std::size_t count,
+                         bool all_alike = false) {
   const auto me = static_cast<std::size_t>(group.member());
-  const auto inputs = inputsFor(number, count, group.size());
+  const auto inputs = reference::inputsFor(number, count, group.size());
   const Bytes expected = reference::reduce(number, reduction, inputs);
   Numbers numbers(all_alike ? 1 : group.member(), expected.size());
   if (!numbers.isAdopted()) return "adopt";
@@ -80,7 +72,7 @@ TEST(HostGroupInPlace, EveryNumberAndReduction) {
     runAsThreads(members, [](HostGroup& group) {
       for (const Number number : reference::kNumbers) {
         for (const Reduction reduction : reference::kReductions) {
-          EXPECT_EQ(wrongOperation(group, number, reduction, 140'001), "")
+          EXPECT_EQ(wrongInPlace(group, number, reduction, 140'001), "")
               << "number " << static_cast<int>(number);
         }
       }
@@ -94,7 +86,7 @@ TEST(HostGroupInPlace, AsProcesses) {
       for (const std::size_t count : {16'384u, 32'768u, 32'769u, 65'537u, 600'001u}) {
         for (const bool all_alike : {true, false}) {
           const auto wrong =
-              wrongOperation(group, Number::kFloat32, Reduction::kSum, count, all_alike);
+              wrongInPlace(group, Number::kFloat32, Reduction::kSum, count, all_alike);
           if (!wrong.empty()) return 1;
         }
       }
@@ -106,7 +98,7 @@ TEST(HostGroupInPlace, AsProcesses) {
 TEST(HostGroupInPlace, OverOneMapping) {
   runOverOneMapping(3, [](HostGroup& group) {
     for (int turn = 0; turn < 20; ++turn) {
-      EXPECT_EQ(wrongOperation(group, Number::kInt64, Reduction::kSum, 30'000), "");
+      EXPECT_EQ(wrongInPlace(group, Number::kInt64, Reduction::kSum, 30'000), "");
     }
   });
 }
@@ -115,7 +107,7 @@ TEST(HostGroupInPlace, PartsOfWhatIsAdopted) {
   constexpr std::size_t kCount = 500'000;
   runAsProcesses(3, [](HostGroup& group) {
     const auto me = static_cast<std::size_t>(group.member());
-    const auto inputs = inputsFor(Number::kFloat32, kCount, 3);
+    const auto inputs = reference::inputsFor(Number::kFloat32, kCount, 3);
     const Bytes expected = reference::reduce(Number::kFloat32, Reduction::kSum, inputs);
     Numbers numbers(group.member(), expected.size());
     numbers = inputs[me];
@@ -132,7 +124,7 @@ TEST(HostGroupInPlace, PartsOfWhatIsAdopted) {
 TEST(HostGroupInPlace, AllCopyIfOneHasNotAdopted) {
   runAsProcesses(3, [](HostGroup& group) {
     const auto me = static_cast<std::size_t>(group.member());
-    const auto inputs = inputsFor(Number::kFloat32, 100'000, 3);
+    const auto inputs = reference::inputsFor(Number::kFloat32, 100'000, 3);
     const Bytes expected = reference::reduce(Number::kFloat32, Reduction::kSum, inputs);
     Numbers with(group.member(), expected.size());
     Numbers without(group.member(), expected.size(), false);
@@ -149,7 +141,7 @@ TEST(HostGroupInPlace, AllCopyIfOneHasNotAdopted) {
 TEST(HostGroupInPlace, AllCopyIfOneCannotBeOpened) {
   runAsProcesses(3, [](HostGroup& group) {
     const auto me = static_cast<std::size_t>(group.member());
-    const auto inputs = inputsFor(Number::kFloat32, 100'000, 3);
+    const auto inputs = reference::inputsFor(Number::kFloat32, 100'000, 3);
     const Bytes expected = reference::reduce(Number::kFloat32, Reduction::kSum, inputs);
     Numbers numbers(group.member(), expected.size());
     // Where the others look for the file of this member there is something else.

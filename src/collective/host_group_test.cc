@@ -15,19 +15,11 @@ using Bytes = std::vector<std::byte>;
 // Numbers that are 0, 1, odd, about a slot, and several slots.
 constexpr std::size_t kCounts[] = {0, 1, 777, 16'384, 65'537, 300'001};
 
-std::vector<Bytes> inputsFor(Number number, std::size_t count, int members) {
-  std::vector<Bytes> inputs;
-  for (int m = 0; m < members; ++m) {
-    inputs.push_back(reference::someNumbers(number, count, static_cast<unsigned>(m)));
-  }
-  return inputs;
-}
-
 // Every operation, against the reference; some mistake is told by a text.
 std::string wrongOperation(HostGroup& group, Number number, Reduction reduction,
                            std::size_t count) {
   const auto me = static_cast<std::size_t>(group.member());
-  const auto inputs = inputsFor(number, count, group.size());
+  const auto inputs = reference::inputsFor(number, count, group.size());
   const Bytes expected = reference::reduce(number, reduction, inputs);
 
   Bytes data = inputs[me];

@@ -143,4 +143,14 @@ inline std::vector<std::byte> someNumbers(Number number, std::size_t count, unsi
   return bytes;
 }
 
+// What each of some members has.
+inline std::vector<std::vector<std::byte>> inputsFor(Number number, std::size_t count,
+                                                     int members) {
+  std::vector<std::vector<std::byte>> inputs;
+  for (int m = 0; m < members; ++m) {
+    inputs.push_back(someNumbers(number, count, static_cast<unsigned>(m)));
+  }
+  return inputs;
+}
+
 }  // namespace dure::collective::reference

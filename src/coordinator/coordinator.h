@@ -27,7 +27,7 @@ class Observer {
   virtual void entry(const gang::Entry& entry) = 0;
   // Whole lines of one rank. An error ends the run: what a program prints must not be lost.
   virtual Status output(int generation, int rank, std::string_view lines) = 0;
-  // One line that a rank reported, neither too long nor too deep (see launch/report.h).
+  // One line that a rank reported, neither too long nor too deep (see protocol/report.h).
   virtual Status metric(int generation, int rank, std::string_view line) = 0;
 };
 

@@ -21,7 +21,7 @@ Result<Source> openGolden(const std::string& name) {
 }
 
 // Why the file cannot be opened, or else why its rows cannot be read.
-std::string why(const std::string& name) {
+std::string whyNot(const std::string& name) {
   const auto source = openGolden(name);
   if (!source) return source.error().message();
   return readEverything(*source->train).error;
@@ -30,7 +30,7 @@ std::string why(const std::string& name) {
 std::vector<double> grey() { return {0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220}; }
 
 // Reads all that there is in a file that may be damaged.
-void readAll(const std::string& content) {
+void readAllRows(const std::string& content) {
   auto file = readArrow(asFile(content));
   if (!file) return;
   // A damaged file can still describe large rows, but none larger than itself unpacked.
@@ -116,12 +116,12 @@ TEST_F(ArrowFiles, NumbersAndLargeBytesAreSamples) {
 }
 
 TEST_F(ArrowFiles, RowsThatCannotBeReadAreNamed) {
-  EXPECT_THAT(why("ragged.arrow"), HasSubstr("row 1: 'features': has 2 values where"));
-  EXPECT_THAT(why("null_sample.arrow"), HasSubstr("row 1: 'features': is null"));
-  EXPECT_THAT(why("null_inside.arrow"), HasSubstr("row 1: 'features': holds a null"));
-  EXPECT_THAT(why("null_label.arrow"), HasSubstr("row 1: 'label': is null"));
-  EXPECT_THAT(why("sizes.arrow"), HasSubstr("row 1: 'image': is an image of shape (2, 4)"));
-  EXPECT_THAT(why("jpeg.arrow"), HasSubstr("row 0: 'image': this is not a PNG image"));
+  EXPECT_THAT(whyNot("ragged.arrow"), HasSubstr("row 1: 'features': has 2 values where"));
+  EXPECT_THAT(whyNot("null_sample.arrow"), HasSubstr("row 1: 'features': is null"));
+  EXPECT_THAT(whyNot("null_inside.arrow"), HasSubstr("row 1: 'features': holds a null"));
+  EXPECT_THAT(whyNot("null_label.arrow"), HasSubstr("row 1: 'label': is null"));
+  EXPECT_THAT(whyNot("sizes.arrow"), HasSubstr("row 1: 'image': is an image of shape (2, 4)"));
+  EXPECT_THAT(whyNot("jpeg.arrow"), HasSubstr("row 0: 'image': this is not a PNG image"));
 }
 
 TEST_F(ArrowFiles, OfManyFilesTheOneWithTheDamageIsNamed) {
@@ -141,8 +141,8 @@ TEST_F(ArrowFiles, OfManyFilesTheOneWithTheDamageIsNamed) {
 }
 
 TEST_F(ArrowFiles, WhatIsNotReadIsRefusedInOneSentence) {
-  EXPECT_THAT(why("compressed.arrow"), HasSubstr("compressed, which is not read"));
-  EXPECT_THAT(why("dictionary.arrow"), HasSubstr("dictionary-encoded, which is not read"));
+  EXPECT_THAT(whyNot("compressed.arrow"), HasSubstr("compressed, which is not read"));
+  EXPECT_THAT(whyNot("dictionary.arrow"), HasSubstr("dictionary-encoded, which is not read"));
 }
 
 TEST_F(ArrowFiles, ColumnsAreChosenByName) {
@@ -176,16 +176,16 @@ TEST_F(ArrowFiles, DirectoriesThatLackSomethingAreRefused) {
 
 TEST_F(ArrowFiles, ShapesThatCannotBeTrueAreRefused) {
   // Their product is 2^64 + 230: a buffer of 230 bytes would be written far beyond its end.
-  EXPECT_THAT(why("claiming.arrow"),
+  EXPECT_THAT(whyNot("claiming.arrow"),
               HasSubstr("1 samples of shape (2, 3, 19, 41, 97, 7103, 69341, 82609) are too many"));
   // 400^5 bytes can be counted, and a few kilobytes cannot hold them.
-  EXPECT_THAT(why("claiming_much.arrow"), HasSubstr("1 rows of 10240000000000 bytes"));
+  EXPECT_THAT(whyNot("claiming_much.arrow"), HasSubstr("1 rows of 10240000000000 bytes"));
 }
 
 TEST_F(ArrowFiles, OneBatchIsNotManyRows) {
-  ASSERT_EQ(why("once.arrow"), "");
+  ASSERT_EQ(whyNot("once.arrow"), "");
   EXPECT_EQ(openGolden("once.arrow")->train->size(), 10);
-  EXPECT_THAT(why("repeating.arrow"), HasSubstr("the footer names the same data twice"));
+  EXPECT_THAT(whyNot("repeating.arrow"), HasSubstr("the footer names the same data twice"));
   const std::string file = "data-00000-of-00002.arrow";
   write(file, golden("arrow/saved/train/" + file));
   write("state.json",
@@ -234,7 +234,7 @@ TEST_F(ArrowFiles, FlippedBitsDoNoHarm) {
   for (const char* name :
        {"lists.arrow", "lists_file.arrow", "nested.arrow", "fixed.arrow", "large.arrow",
         "colours.arrow", "null_inside.arrow", "saved/train/data-00000-of-00002.arrow"}) {
-    eachFlip(golden(std::string("arrow/") + name), readAll);
+    eachFlip(golden(std::string("arrow/") + name), readAllRows);
   }
 }
 

@@ -19,7 +19,7 @@ Result<Source> openText(const std::string& text, const DatasetOptions& options =
 }
 
 // Why the text cannot be opened, or else why its rows cannot be read.
-std::string why(const std::string& text, const DatasetOptions& options = {}) {
+std::string whyNotText(const std::string& text, const DatasetOptions& options = {}) {
   const auto source = openText(text, options);
   if (!source) return source.error().message();
   return readEverything(*source->train).error;
@@ -64,15 +64,16 @@ TEST_F(CsvFiles, LineEndsMarksAndSpacesDoNotMatter) {
 }
 
 TEST_F(CsvFiles, ErrorsNameFileLineAndColumn) {
-  EXPECT_EQ(why("age,y\n1,0\nold,1\n"), "a.csv:3: column 1 ('age'): 'old' is not a number");
-  EXPECT_EQ(why("1,0\n,1\n"), "a.csv:2: column 1: '' is not a number");
-  EXPECT_EQ(why("a,y\n1,0\n1,2,3\n"), "a.csv:3: there are 3 columns but the first row has 2");
-  EXPECT_EQ(why("a,y\n1,0\n1\n"), "a.csv:3: there are 1 columns but the first row has 2");
-  EXPECT_EQ(why("a,y\n\"line\nbreak\",0\n1,\"x\n"), "a.csv:4: a quote is never closed");
-  EXPECT_EQ(why("a,y\n\"1\"2,0\n"), "a.csv:2: there is more behind a closing quote");
-  EXPECT_EQ(why(""), "a.csv: there are no rows");
-  EXPECT_EQ(why("1\n2\n"), "a.csv: there is no column beside the labels");
-  EXPECT_THAT(why("a,y\n1,0\n", {.labels = "z"}), HasSubstr("no column 'z'; there is a, y"));
+  EXPECT_EQ(whyNotText("age,y\n1,0\nold,1\n"), "a.csv:3: column 1 ('age'): 'old' is not a number");
+  EXPECT_EQ(whyNotText("1,0\n,1\n"), "a.csv:2: column 1: '' is not a number");
+  EXPECT_EQ(whyNotText("a,y\n1,0\n1,2,3\n"),
+            "a.csv:3: there are 3 columns but the first row has 2");
+  EXPECT_EQ(whyNotText("a,y\n1,0\n1\n"), "a.csv:3: there are 1 columns but the first row has 2");
+  EXPECT_EQ(whyNotText("a,y\n\"line\nbreak\",0\n1,\"x\n"), "a.csv:4: a quote is never closed");
+  EXPECT_EQ(whyNotText("a,y\n\"1\"2,0\n"), "a.csv:2: there is more behind a closing quote");
+  EXPECT_EQ(whyNotText(""), "a.csv: there are no rows");
+  EXPECT_EQ(whyNotText("1\n2\n"), "a.csv: there is no column beside the labels");
+  EXPECT_THAT(whyNotText("a,y\n1,0\n", {.labels = "z"}), HasSubstr("no column 'z'; there is a, y"));
 }
 
 TEST_F(CsvFiles, ClassesOfTheTestMustBeKnown) {
@@ -144,33 +145,18 @@ TEST_F(CsvFiles, DirectoriesNeedATrainingFile) {
   EXPECT_TRUE(openCsv({.path = path("other.csv")}));
 }
 
-// As gzip writes it, of one member or several.
-std::string packed(const std::string& text) {
-  std::string out(compressBound(text.size()) + 64, '\0');
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 TEST_F(CsvFiles, MayBePacked) {
   std::string rows;
   for (int i = 0; i < 50'000; ++i) rows += "1,2,0\n";
-  write("train.csv.gz", packed("a,b,y\n") + packed(rows));
-  write("test.csv.gz", packed("a,b,y\n3,4,1\n"));
+  write("train.csv.gz", gzipped("a,b,y\n") + gzipped(rows));
+  write("test.csv.gz", gzipped("a,b,y\n3,4,1\n"));
   const auto source = openCsv({.path = directory()});
   ASSERT_TRUE(source) << source.error().message();
   EXPECT_EQ(source->train->size(), 50'000);
   EXPECT_THAT(readEverything(*source->test).samples, ElementsAre(3, 4));
   EXPECT_TRUE(looksLikeCsv(directory()));
   EXPECT_TRUE(openDataset({.path = path("train.csv.gz")}));
-  const std::string whole = packed(rows);
+  const std::string whole = gzipped(rows);
   write("cut.csv.gz", whole.substr(0, whole.size() / 2));
   EXPECT_THAT(openCsv({.path = path("cut.csv.gz")}).error().message(),
               HasSubstr("compressed data ends too early"));

@@ -13,20 +13,6 @@ using testing::HasSubstr;
 
 class Idx : public FormatTest {};
 
-std::string packed(const std::string& plain) {
-  std::string out(plain.size() + 1000, '\0');
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 TEST_F(Idx, FilesOfAnotherProgramAreADataSet) {
   const auto source = openIdx({.path = goldenPath("idx")});
   ASSERT_TRUE(source) << source.error().message();
@@ -90,15 +76,15 @@ TEST_F(Idx, MoreOrLessThanTheHeaderSaysIsRefused) {
   ASSERT_FALSE(longer);
   EXPECT_EQ(longer.error().message(),
             "train: at offset 16: the header says 72 bytes but the file has 73");
-  EXPECT_TRUE(readIdx(asFile(packed(whole))));
-  EXPECT_FALSE(readIdx(asFile(packed(whole + "x"))));
-  EXPECT_FALSE(readIdx(asFile(packed(whole.substr(0, 80)))));
-  EXPECT_FALSE(readIdx(asFile(packed(whole) + "behind")));
+  EXPECT_TRUE(readIdx(asFile(gzipped(whole))));
+  EXPECT_FALSE(readIdx(asFile(gzipped(whole + "x"))));
+  EXPECT_FALSE(readIdx(asFile(gzipped(whole.substr(0, 80)))));
+  EXPECT_FALSE(readIdx(asFile(gzipped(whole) + "behind")));
 }
 
 TEST_F(Idx, PackedFilesMayHaveSeveralMembers) {
   const std::string whole = golden("idx/train-images-idx3-ubyte");
-  const auto array = readIdx(asFile(packed(whole.substr(0, 30)) + packed(whole.substr(30))));
+  const auto array = readIdx(asFile(gzipped(whole.substr(0, 30)) + gzipped(whole.substr(30))));
   ASSERT_TRUE(array) << array.error().message();
   EXPECT_EQ(array->elements(), 72);
 }
@@ -107,12 +93,12 @@ TEST_F(Idx, BombsAreNotUnpacked) {
   // 16 GB of zeros, says the header, and the file is as small as deflate could make them: but they
   // are not there.
   std::string header("\0\0\x08\x02\x00\x01\x00\x00\x00\x04\x00\x00", 12);
-  const auto claimed = readIdx(asFile(packed(header)));
+  const auto claimed = readIdx(asFile(gzipped(header)));
   ASSERT_FALSE(claimed);
   EXPECT_THAT(claimed.error().message(), HasSubstr("more than"));
   // A megabyte behind a header that says four bytes.
   header = std::string("\0\0\x08\x01\x00\x00\x00\x04", 8) + std::string(1u << 20u, '\0');
-  const auto hidden = readIdx(asFile(packed(header)));
+  const auto hidden = readIdx(asFile(gzipped(header)));
   ASSERT_FALSE(hidden);
   EXPECT_THAT(hidden.error().message(), HasSubstr("holds more"));
 }

@@ -29,12 +29,6 @@ class KerasFiles : public FormatTest {
   }
 };
 
-std::vector<double> counting(std::size_t count) {
-  std::vector<double> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 Array numbers(DType type, std::vector<std::int64_t> shape) {
   Array made = makeArray(type, std::move(shape));
   for (std::size_t i = 0; i < made.bytes(); ++i) writableData(made)[i] = std::byte(i % 50);

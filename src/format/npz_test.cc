@@ -16,12 +16,6 @@ using testing::HasSubstr;
 
 class NpzFiles : public FormatTest {};
 
-std::vector<double> counting(std::size_t count) {
-  std::vector<double> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 // A .npy file with such a header, whatever it means.
 std::string npy(const std::string& header, const std::string& data) {
   const auto size = static_cast<std::uint16_t>(header.size());
@@ -29,7 +23,7 @@ std::string npy(const std::string& header, const std::string& data) {
          std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + data;
 }
 
-void readAll(const std::string& content) {
+void readAllArrays(const std::string& content) {
   const auto npz = Npz::open(asFile(content));
   if (!npz) return;
   for (const std::string& name : npz->names()) {
@@ -121,7 +115,7 @@ TEST_F(NpzFiles, CutFilesAreRefused) {
 }
 
 TEST_F(NpzFiles, FlippedBitsDoNoHarm) {
-  for (const char* name : {"stored.npz", "deflated.npz"}) eachFlip(golden(name), readAll);
+  for (const char* name : {"stored.npz", "deflated.npz"}) eachFlip(golden(name), readAllArrays);
 }
 
 TEST_F(NpzFiles, DamageInsideADeflatedArrayIsSeen) {

@@ -13,18 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "runs/run_writer.h"
+#include "runs/test_jobs.h"
 #include "spec/load.h"
 
 namespace dure::runs {
 namespace {
 
 using testing::ElementsAre;
-
-spec::Job jobNamed(const std::string& name) {
-  return spec::loadJobOverrides({{"--", "program.command", std::vector<std::string>{"true"}},
-                                 {"--name", "name", name}})
-      .job;
-}
 
 class RunReaders : public testing::Test {
  protected:

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 
+#include "runs/test_jobs.h"
 #include "spec/load.h"
 
 namespace dure::runs {
@@ -21,13 +22,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-spec::Job jobNamed(const std::string& name) {
-  spec::Loaded loaded = spec::loadJobOverrides(
-      {{"--", "program.command", std::vector<std::string>{"true"}}, {"--name", "name", name}});
-  EXPECT_TRUE(loaded.ok());
-  return loaded.job;
-}
 
 // Another process: it does something, says so, and lives until it is killed.
 class Elsewhere {

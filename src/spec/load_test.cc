@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "spec/test_jobs.h"
 
 namespace dure::spec {
 namespace {
@@ -14,27 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-std::vector<std::string> lines(const Loaded& loaded) {
-  std::vector<std::string> texts;
-  for (const Problem& problem : loaded.problems) texts.push_back(problem.text());
-  return texts;
-}
-
-std::vector<std::string> problemsOf(const std::string& text,
-                                    const std::vector<Override>& overrides = {}) {
-  return lines(loadJobText("job.yaml", text, overrides));
-}
-
-Job jobOf(const std::string& text, const std::vector<Override>& overrides = {}) {
-  const Loaded loaded = loadJobText("/jobs/job.yaml", text, overrides);
-  EXPECT_THAT(lines(loaded), IsEmpty()) << text;
-  return loaded.job;
-}
-
-Override set(const std::string& path, const std::string& value) {
-  return {"--set " + path, path, value};
-}
 
 const std::string kProgram = "program: {command: [a]}\n";
 const std::string kNative = "train: {model: mlp, data: /d}\n";

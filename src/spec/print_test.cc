@@ -3,25 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "spec/load.h"
+#include "spec/test_jobs.h"
 
 namespace dure::spec {
 namespace {
 
-std::string problemsOf(const Loaded& loaded) {
-  std::string texts;
-  for (const Problem& problem : loaded.problems) texts += problem.text() + "\n";
-  return texts;
-}
-
-Job load(const std::string& text) {
-  const Loaded loaded = loadJobText("/jobs/job.yaml", text, {});
-  EXPECT_EQ(problemsOf(loaded), "") << text;
-  return loaded.job;
-}
-
 TEST(PrintTest, ShowsWhatIsNotTheDefaultInItsShortestForm) {
-  EXPECT_EQ(printJob(load("program: {command: [python3, train.py, -x, 3]}")),
+  EXPECT_EQ(printJob(jobOf("program: {command: [python3, train.py, -x, 3]}")),
             "name: job\n"
             "strategy: plain\n"
             "workers: 1\n"
@@ -29,9 +17,9 @@ TEST(PrintTest, ShowsWhatIsNotTheDefaultInItsShortestForm) {
             "  command: [python3, train.py, -x, \"3\"]\n"
             "  workdir: /jobs\n");
   EXPECT_EQ(
-      printJob(load("{name: nn, gpus: 6, strategy: torch, program: {command: a, workdir: /}, env: "
-                    "{B: 'x: y', A: yes}, volumes: [{path: /a, claim: b, read_only: true}, {path: "
-                    "/c, host: /d}], timeouts: {stop: 90, heartbeat: 0}}")),
+      printJob(jobOf("{name: nn, gpus: 6, strategy: torch, program: {command: a, workdir: /}, env: "
+                     "{B: 'x: y', A: yes}, volumes: [{path: /a, claim: b, read_only: true}, {path: "
+                     "/c, host: /d}], timeouts: {stop: 90, heartbeat: 0}}")),
       "name: nn\n"
       "strategy: torch\n"
       "gpus: 6\n"
@@ -100,10 +88,10 @@ TEST(PrintTest, WhatIsPrintedIsReadAsTheSameJob) {
       "train: {model: {file: net.pt, vocabulary: 9}, data: {path: d, classes: 0}}",
   };
   for (const std::string& text : jobs) {
-    const Job job = load(text);
+    const Job job = jobOf(text);
     const std::string printed = printJob(job);
-    EXPECT_EQ(load(printed), job) << printed;
-    EXPECT_EQ(printJob(load(printed)), printed);
+    EXPECT_EQ(jobOf(printed), job) << printed;
+    EXPECT_EQ(printJob(jobOf(printed)), printed);
   }
 }
 

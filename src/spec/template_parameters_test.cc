@@ -3,6 +3,7 @@
 
 #include "spec/load.h"
 #include "spec/print.h"
+#include "spec/test_jobs.h"
 
 namespace dure::spec {
 namespace {
@@ -29,24 +30,6 @@ port: 5000
 program: {command: [python3, keras_mnist.py], image: "registry.example/mnist:1"}
 checkpoint: {path: /pvcmnt, claim: pvc-demo}
 )";
-
-std::vector<std::string> problemsOf(const std::string& text,
-                                    const std::vector<Override>& overrides = {}) {
-  std::vector<std::string> lines;
-  for (const Problem& problem : loadJobText("job.yaml", text, overrides).problems) {
-    lines.push_back(problem.text());
-  }
-  return lines;
-}
-
-Job jobOf(const std::string& text, const std::vector<Override>& overrides = {}) {
-  EXPECT_THAT(problemsOf(text, overrides), IsEmpty()) << text;
-  return loadJobText("/jobs/job.yaml", text, overrides).job;
-}
-
-Override set(const std::string& path, const std::string& value) {
-  return {"--set " + path, path, value};
-}
 
 TEST(TemplateParametersTest, AreAnotherWayToWriteAJob) {
   const Job job = jobOf(kTemplate);

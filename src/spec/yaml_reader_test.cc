@@ -7,21 +7,13 @@
 #include <chrono>
 
 #include "spec/load.h"
+#include "spec/test_jobs.h"
 
 namespace dure::spec {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-// The problems of a text as a person sees them.
-std::vector<std::string> problemsOf(const std::string& text) {
-  std::vector<std::string> texts;
-  for (const Problem& problem : loadJobText("job.yaml", text, {}).problems) {
-    texts.push_back(problem.text());
-  }
-  return texts;
-}
 
 std::string repeat(const std::string& text, std::size_t times) {
   std::string all;

@@ -5,6 +5,7 @@
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/pod_view.h"
 #include "backend/kubernetes/record.h"
+#include "backend/kubernetes/test_jobs.h"
 #include "spec/load.h"
 
 namespace dure::kubernetes {
@@ -14,14 +15,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
 const KubeImages kImages{.dure = "dure:1", .trainer = "trainer:1"};
-
-spec::Job jobOf(const std::string& text) {
-  spec::Loaded loaded = spec::loadJobText("", text, {});
-  EXPECT_TRUE(loaded.ok()) << (loaded.ok() ? "" : loaded.problems.front().message);
-  return loaded.job;
-}
 
 json podFor(const spec::Job& job, const gang::Layout& layout, const std::string& task,
             const std::string& node = "") {

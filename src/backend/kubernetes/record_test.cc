@@ -5,14 +5,13 @@
 #include <map>
 #include <mutex>
 
+#include "backend/kubernetes/test_jobs.h"
 #include "kube/test_server.h"
 
 namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
-
-const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
 
 // Keeps the journals that are created. Of the second it does not say that it has.
 class ForgetfulServer {

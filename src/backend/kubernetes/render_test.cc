@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/kubernetes/test_jobs.h"
 #include "spec/load.h"
 
 namespace dure::kubernetes {
@@ -20,12 +21,6 @@ model_checkpoint_dir: /ckpt
 checkpoint_pvc_name: models
 image: registry.example/mnist:1
 )";
-
-spec::Job jobOf(const std::string& text) {
-  const spec::Loaded loaded = spec::loadJobText("/jobs/job.yaml", text, {});
-  for (const spec::Problem& problem : loaded.problems) ADD_FAILURE() << problem.text();
-  return loaded.job;
-}
 
 std::vector<json> render(const std::string& text) {
   const auto objects = renderJob(jobOf(text), "trainer:1");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/kubernetes/test_jobs.h"
 #include "kube/test_server.h"
 
 namespace dure::kubernetes {
@@ -10,7 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-const KubeRun kRun{.name_space = "team", .job = "train", .number = 2};
 const json kJob = {
     {"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", {{"name", "train-2"}, {"uid", "1"}}}};
 
