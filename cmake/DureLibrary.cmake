@@ -1,10 +1,10 @@
+add_custom_target(unit_tests)
+
 # GoogleTest's headers, compiled once for all test programs.
-if(NOT DURE_FUZZ)
-  file(WRITE ${CMAKE_BINARY_DIR}/gtest_header.cc "")
-  add_library(dure_gtest_header STATIC ${CMAKE_BINARY_DIR}/gtest_header.cc)
-  target_link_libraries(dure_gtest_header PRIVATE GTest::gmock)
-  target_precompile_headers(dure_gtest_header PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
-endif()
+file(WRITE ${CMAKE_BINARY_DIR}/gtest_header.cc "")
+add_library(dure_gtest_header STATIC ${CMAKE_BINARY_DIR}/gtest_header.cc)
+target_link_libraries(dure_gtest_header PRIVATE GTest::gmock)
+target_precompile_headers(dure_gtest_header PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)
 
 # Replaces the files of a list by a few that include them. By paths below src/, unlike CMake's own unity builds: a
 # checkout in another folder then finds them in the compiler cache.
@@ -54,7 +54,7 @@ function(dure_library name)
   if(ARG_TORCH)
     dure_use_libtorch(dure_${name})
   endif()
-  if(tests AND NOT DURE_FUZZ)
+  if(tests)
     if(DURE_UNITY)
       dure_batches(tests test_batch "${ARG_TORCH}")
     endif()
@@ -69,6 +69,7 @@ function(dure_library name)
     endif()
     set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY
                                                   ${CMAKE_BINARY_DIR}/tests)
+    add_dependencies(unit_tests ${name}_test)
     add_test(NAME unit/${name} COMMAND ${name}_test)
     set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 120)
   endif()

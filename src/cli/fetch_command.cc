@@ -152,8 +152,8 @@ class VolumePod {
     spec["activeDeadlineSeconds"] = 3600;  // and until then holds its volumes no longer than this
     spec["securityContext"] = kubernetes::podSecurity(job_);
     kubernetes::addPullSecrets(job_, spec);
-    spec["initContainers"] = {install};
-    spec["containers"] = {container};
+    spec["initContainers"] = json::array({install});
+    spec["containers"] = json::array({container});
     spec["volumes"] = kubernetes::volumesOf(job_, true);
     spec["volumes"].push_back(kubernetes::agentVolume());
     // Should we not come to delete it, it goes with the run.
@@ -167,7 +167,7 @@ class VolumePod {
                          {{"name", pod_},
                           {"namespace", run_.name_space},
                           {"labels", kubernetes::labelsOf(run_, "fetch")},
-                          {"ownerReferences", {kubernetes::ownerReference(*record)}}}},
+                          {"ownerReferences", json::array({kubernetes::ownerReference(*record)})}}},
                         {"spec", spec}});
     if (!made) return made.error();
     made_ = pod_;

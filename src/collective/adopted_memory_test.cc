@@ -11,6 +11,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "base/sanitizers.h"
 #include "collective/test_members.h"
 
 namespace dure::collective {
@@ -196,7 +197,7 @@ TEST(AdoptedMemory, WhereFilesAreLimitedNothingIsAdopted) {
 }
 
 TEST(AdoptedMemory, WhereThereIsNoRoomNothingIsAdopted) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if DURE_ADDRESS_SANITIZER || DURE_THREAD_SANITIZER
   GTEST_SKIP() << "a sanitizer takes more room than can be limited";
 #endif
   const pid_t child = forkProcess([] {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/sanitizers.h"
 #include "collective/adopted_memory.h"
 #include "collective/reference.h"
 #include "collective/test_members.h"
@@ -104,10 +105,10 @@ TEST(HostGroupInPlace, OverOneMapping) {
 }
 
 TEST(HostGroupInPlace, PartsOfWhatIsAdopted) {
-  constexpr std::size_t kCount = 500'000;
+  constexpr std::size_t kMany = 500'000;
   runAsProcesses(3, [](HostGroup& group) {
     const auto me = static_cast<std::size_t>(group.member());
-    const auto inputs = reference::inputsFor(Number::kFloat32, kCount, 3);
+    const auto inputs = reference::inputsFor(Number::kFloat32, kMany, 3);
     const Bytes expected = reference::reduce(Number::kFloat32, Reduction::kSum, inputs);
     Numbers numbers(group.member(), expected.size());
     numbers = inputs[me];
@@ -177,7 +178,7 @@ TEST(HostGroupInPlace, MemoryThatIsFreedAndUsedAgainIsNotMistaken) {
       if (turn == 50) first = mappings();
     }
     if (group.doneInPlace() != 1000) return 3;
-#if defined(__SANITIZE_ADDRESS__)
+#if DURE_ADDRESS_SANITIZER
     return 0;  // its allocator uses no memory again for long, and what a fork has left in pieces
                // stays so
 #endif

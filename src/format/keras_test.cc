@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "base/sanitizers.h"
 #include "format/apart.h"
 #include "format/keras_parse.h"
 #include "format/test_files.h"
@@ -176,7 +177,7 @@ TEST_F(KerasFiles, ModelsThatCannotBeWrittenAreRefused) {
 
 // The allocator of the sanitizer, unlike that of the C library, does not survive a fork() beside
 // threads that allocate.
-#ifdef __SANITIZE_ADDRESS__
+#if DURE_ADDRESS_SANITIZER
 constexpr bool kReadsBesideThreads = false;
 #else
 constexpr bool kReadsBesideThreads = true;
@@ -240,7 +241,7 @@ TEST_F(KerasFiles, CutFilesAreRefused) {
     EXPECT_EQ(model.error().code(), Code::kInvalid);
   }
   eachCut(golden("keras.json"),
-          [this](const std::string& cut) { ASSERT_FALSE(parseKeras(asFile(cut))); });
+          [](const std::string& cut) { ASSERT_FALSE(parseKeras(asFile(cut))); });
 }
 
 TEST_F(KerasFiles, FlippedBitsInHdf5DoNoHarm) {

@@ -12,7 +12,7 @@
 #include "format/batch_rows.h"
 #include "format/dataset_source.h"
 
-namespace dure {
+namespace dure::tests {
 
 inline void readBatches(const format::Split& split) {
   constexpr std::int64_t kBatch = 32;
@@ -42,4 +42,4 @@ inline void trainOn(format::Source source, const format::DatasetOptions& options
   if (dataset->test) readBatches(*dataset->test);
 }
 
-}  // namespace dure
+}  // namespace dure::tests

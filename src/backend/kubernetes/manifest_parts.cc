@@ -184,7 +184,7 @@ std::vector<json> nodeTolerations() {
 
 json claimOf(const std::string& name, const std::string& access_mode, std::int64_t size,
              const std::string& storage_class) {
-  json spec = {{"accessModes", {access_mode}},
+  json spec = {{"accessModes", json::array({access_mode})},
                {"resources", {{"requests", {{"storage", formatBytes(size)}}}}}};
   if (!storage_class.empty()) spec["storageClassName"] = storage_class;
   return {{"apiVersion", "v1"},

@@ -29,9 +29,10 @@ json clusterMetadata(const KubeRun& run, const json& owner) {
 
 json rule(const char* group, std::vector<std::string> resources, std::vector<std::string> verbs,
           const std::string& only = "") {
-  json rule = {
-      {"apiGroups", {group}}, {"resources", std::move(resources)}, {"verbs", std::move(verbs)}};
-  if (!only.empty()) rule["resourceNames"] = {only};
+  json rule = {{"apiGroups", json::array({group})},
+               {"resources", std::move(resources)},
+               {"verbs", std::move(verbs)}};
+  if (!only.empty()) rule["resourceNames"] = json::array({only});
   return rule;
 }
 
@@ -215,7 +216,7 @@ KubeObject managerObject(const KubeRun& run, const spec::Job& job, const KubeIma
         {"runAsUser", 1000},
         {"fsGroup", 1000},
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
-      {"containers", {container}}};
+      {"containers", json::array({container})}};
   addPullSecrets(job, pod);
   return {kube::kinds::kJobs,
           {{"apiVersion", "batch/v1"},

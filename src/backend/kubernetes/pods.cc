@@ -49,7 +49,8 @@ void bindTo(json& spec, const std::string& node) {
                     ["nodeSelectorTerms"];
   if (terms.is_null()) terms = json::array({json::object()});
   for (json& term : terms) {
-    term["matchFields"] = {{{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}}};
+    term["matchFields"] = {
+        {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({node})}}};
   }
 }
 
@@ -65,7 +66,7 @@ json agentInstaller(const spec::Job& job, const KubeImages& images) {
                   {"command", {"dure-agent", "install", kPodAgent, kPodWorkdir}},
                   {"securityContext", containerSecurity(job)},
                   {"terminationMessagePolicy", "FallbackToLogsOnError"},
-                  {"volumeMounts", {agentMount()}}};
+                  {"volumeMounts", json::array({agentMount()})}};
   install["securityContext"]["readOnlyRootFilesystem"] = true;
   if (!job.program.pull.empty()) install["imagePullPolicy"] = job.program.pull;
   return install;
@@ -83,7 +84,7 @@ json podOf(const TaskPod& pod) {
   install["resources"] = resourcesOf(job, 0);
   json main = {{"name", pod.task.name()},
                {"image", image},
-               {"command", {kPodAgent}},
+               {"command", json::array({kPodAgent})},
                {"env", agentVariables(pod)},
                {"securityContext", containerSecurity(job)},
                {"resources", resourcesOf(job, pod.task.gpus)},
@@ -114,8 +115,8 @@ json podOf(const TaskPod& pod) {
   spec["terminationGracePeriodSeconds"] = job.timeouts.stop.count() / 1000 + 5;
   spec["securityContext"] = podSecurity(job);
   addPullSecrets(job, spec);
-  spec["initContainers"] = {install};
-  spec["containers"] = {main};
+  spec["initContainers"] = json::array({install});
+  spec["containers"] = json::array({main});
   spec["volumes"] = volumesOf(job, chief);
   spec["volumes"].push_back(agentVolume());
   spec["volumes"].push_back({{"name", "shm"}, {"emptyDir", {{"medium", "Memory"}}}});
@@ -126,7 +127,7 @@ json podOf(const TaskPod& pod) {
   json metadata = {{"name", pod.run.pod(pod.task.name(), pod.spec.generation)},
                    {"namespace", pod.run.name_space},
                    {"labels", labels},
-                   {"ownerReferences", {pod.owner}}};
+                   {"ownerReferences", json::array({pod.owner})}};
   std::vector<std::string> ranks;
   for (int process = 0; process < pod.task.processes; ++process) {
     ranks.push_back(std::to_string(pod.task.first_rank + process));
