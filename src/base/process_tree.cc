@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -26,6 +27,8 @@ constexpr std::chrono::milliseconds kLongestWait{640};
 constexpr std::size_t kLongestEnvironment = std::size_t{16} << 20;
 constexpr std::size_t kNamedAtMost = 5;
 constexpr int kMostLooks = 10;
+// How long a program may take to come to be on a busy machine.
+constexpr std::chrono::seconds kLongestExec{1};
 
 std::vector<pid_t> allProcesses() {
   std::vector<pid_t> pids;
@@ -60,6 +63,38 @@ std::optional<Stat> statOf(pid_t pid) {
   }
   stat.name = text.substr(before + 1, after - before - 1);
   return stat;
+}
+
+// Whether the process is just becoming another program: it has its memory, and its arguments and
+// environment cannot be seen yet.
+bool isBecomingAProgram(pid_t pid) {
+  constexpr std::size_t kSize = 20;       // of its memory, counted from the state on
+  constexpr std::size_t kArguments = 45;  // where they begin
+  const auto text = readFile(fmt::format("/proc/{}/stat", pid), 4096);
+  const std::size_t name_end = text ? text->rfind(") ") : std::string::npos;
+  if (name_end == std::string::npos) return false;
+  const std::vector<std::string> fields = split(text->substr(name_end + 2), ' ');
+  return fields.size() > kArguments && fields[kSize] != "0" && fields[kArguments] == "0";
+}
+
+// Empty if the process is gone, is the kernel's, or is none of our business.
+std::string environmentOf(pid_t pid) {
+  const std::string path = fmt::format("/proc/{}/environ", pid);
+  const auto deadline = std::chrono::steady_clock::now() + kLongestExec;
+  // Empty twice with no sign of a new program in between, it is empty.
+  for (int empty = 0; empty < 2;) {
+    const auto text = readFile(path, kLongestEnvironment);
+    if (!text) return "";
+    if (!text->empty()) return *text;
+    if (!isBecomingAProgram(pid)) {
+      ++empty;
+      continue;
+    }
+    if (std::chrono::steady_clock::now() > deadline) break;
+    empty = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return "";
 }
 
 // The children of every process. Also works where the kernel lists no children.
@@ -123,9 +158,7 @@ std::vector<pid_t> processesWith(const std::function<bool(std::string_view entry
   std::vector<pid_t> found;
   for (const pid_t pid : allProcesses()) {
     if (own.contains(pid)) continue;
-    const auto environment = readFile(fmt::format("/proc/{}/environ", pid), kLongestEnvironment);
-    if (!environment || environment->empty()) continue;
-    const std::vector<std::string> entries = split(*environment, '\0');
+    const std::vector<std::string> entries = split(environmentOf(pid), '\0');
     if (std::any_of(entries.begin(), entries.end(), matches)) found.push_back(pid);
   }
   return found;
