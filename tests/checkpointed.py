@@ -1,5 +1,5 @@
 """For tests of native training that writes checkpoints."""
-import pathlib
+import json
 import subprocess
 
 import harness
@@ -58,3 +58,11 @@ class Checkpointed(harness.Case):
             found = self.checkpoints(folder)
             return found and int(found[-1].name.split("-")[1]) > after and found[-1]
         return wait_until(newest, 60, f"a checkpoint after step {after}")
+
+    def summary(self, run):
+        lines = (self.run_dir(run) / "metrics.jsonl").read_text().splitlines()
+        return next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
+
+    @staticmethod
+    def size_of(directory):
+        return sum(path.stat().st_size for path in directory.iterdir())

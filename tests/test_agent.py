@@ -68,7 +68,7 @@ class Agent(harness.Case):
         wrapper.chmod(0o755)
         # What is to be run exists in the empty root only, but dure looks for it before it starts.
         (self.dir / "waiting").symlink_to(root / "waiting")
-        job = self.job(f"name: empty\nworkers: 2\nrestarts: 0\nprogram: {{command: [/waiting], workdir: /}}\n")
+        job = self.job("name: empty\nworkers: 2\nrestarts: 0\nprogram: {command: [/waiting], workdir: /}\n")
         (root / "proc").mkdir()
         placed = "/waiting"
         if os.path.exists(placed):

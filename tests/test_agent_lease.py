@@ -1,7 +1,6 @@
 """An agent keeps its lease whatever its output is stuck in: one that is cut off ends its programs in time."""
 import json
 import os
-import signal
 import socket
 import struct
 import subprocess

@@ -1,10 +1,8 @@
 """The backend "dure" of torch.distributed: the same answers as Gloo, on one host and over two."""
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
 
 import harness
 from hosts import TwoHosts

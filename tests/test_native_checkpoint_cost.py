@@ -1,5 +1,4 @@
 """How long training stands still for its checkpoints."""
-import json
 import shutil
 
 import harness
@@ -7,10 +6,6 @@ from checkpointed import Checkpointed
 
 
 class Cost(Checkpointed):
-    def summary(self, run):
-        lines = (self.run_dir(run) / "metrics.jsonl").read_text().splitlines()
-        return next(line["summary"] for line in map(json.loads, lines) if "summary" in line)
-
     def test_training_does_not_wait_for_the_disk(self):
         # A step takes less than a checkpoint takes to be written: most are left out.
         for number, more in enumerate(("sync: step", "sync: end")):
@@ -47,10 +42,6 @@ checkpoint: {{path: checkpoints, interval: {interval}s}}
         harness.report(f"{count} checkpoints of {self.size_of(self.checkpoints()[-1]) / 1e6:.0f} MB, one every "
                        f"{interval} s: each held up training for {delay / count * 1000:.0f} ms")
         self.assertLess(delay / count, 0.05 * interval)
-
-    @staticmethod
-    def size_of(directory):
-        return sum(path.stat().st_size for path in directory.iterdir())
 
 
 harness.main()

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 
