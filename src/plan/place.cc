@@ -138,4 +138,15 @@ std::variant<Placement, Shortage> place(const Request& request, const Inventory&
   return sharesOf(request, choice, fill(choice, wanted));
 }
 
+std::variant<Placement, Shortage> placeElsewhere(const Request& request, const Inventory& inventory,
+                                                 const std::set<std::string>& avoided) {
+  Inventory others = inventory;
+  std::erase_if(others.nodes, [&](const Node& node) { return avoided.contains(node.name); });
+  if (others.nodes.size() < inventory.nodes.size()) {
+    auto elsewhere = place(request, others);
+    if (std::holds_alternative<Placement>(elsewhere)) return elsewhere;
+  }
+  return place(request, inventory);
+}
+
 }  // namespace dure::plan

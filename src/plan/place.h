@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -56,5 +57,9 @@ struct Shortage {
 // the nodes used, of GPUs if the job asks for them, else of CPUs, else of memory. The rest is
 // decided by names. Pure: the same request and nodes, in any order, give the same answer.
 std::variant<Placement, Shortage> place(const Request& request, const Inventory& inventory);
+
+// The same without these nodes, if the gang fits on the others.
+std::variant<Placement, Shortage> placeElsewhere(const Request& request, const Inventory& inventory,
+                                                 const std::set<std::string>& avoided);
 
 }  // namespace dure::plan

@@ -57,6 +57,20 @@ TEST(PlaceTest, SplitsGpusLargestFirstAndTheChiefTakesTheSmallest) {
   EXPECT_THAT(placement.share_of_task, ElementsAre(1, 0));
 }
 
+TEST(PlaceTest, AvoidsNodesThatAreInDoubtAsLongAsOthersDo) {
+  const auto nodes = [](int split, const std::set<std::string>& avoided) {
+    const auto outcome = placeElsewhere({.split = split}, withFree({5, 3, 2}), avoided);
+    const auto* placement = std::get_if<Placement>(&outcome);
+    return placement ? gpusOf(*placement) : std::vector<std::pair<std::string, std::int64_t>>{};
+  };
+  EXPECT_THAT(nodes(2, {}), ElementsAre(Pair("node-3", 2)));
+  EXPECT_THAT(nodes(2, {"node-3"}), ElementsAre(Pair("node-2", 2)));
+  EXPECT_THAT(nodes(5, {"node-1"}), ElementsAre(Pair("node-2", 3), Pair("node-3", 2)));
+  // Better there than nowhere.
+  EXPECT_THAT(nodes(8, {"node-1"}), ElementsAre(Pair("node-1", 5), Pair("node-2", 3)));
+  EXPECT_THAT(nodes(11, {"node-1"}), ElementsAre());
+}
+
 TEST(PlaceTest, EqualSharesOnTheFewestNodes) {
   const Inventory inventory = withFree({5, 3, 2});
   EXPECT_THAT(gpusOf(placed({.split = 6, .even = true}, inventory)),

@@ -28,6 +28,10 @@ constexpr auto kTick = 500ms;
 // Why there is no place may change with every move of another job; it is told as often as this.
 constexpr auto kToldAgain = 10s;
 constexpr int kHeartbeatsAlone = 4;
+// A node that has not told what became of a pod may be gone, although the cluster still calls it
+// ready: that takes it 40 seconds to change its mind. For so long the gang is placed elsewhere if
+// it can be.
+constexpr auto kSilence = 2min;
 constexpr const char* kDeleted = "its pod was deleted, and nobody saw it end";
 
 // The tasks that had programs when the journal was last written.
@@ -125,12 +129,20 @@ void KubernetesBackend::watch(const std::stop_token& stop) {
 // ---- placing and starting
 
 void KubernetesBackend::place(int generation, int workers) {
-  ask([this, generation, workers](const std::stop_token& stop) {
-    findPlace(generation, workers, stop);
+  ask([this, generation, workers, avoided = silentNodes()](const std::stop_token& stop) {
+    findPlace(generation, workers, avoided, stop);
   });
 }
 
-void KubernetesBackend::findPlace(int generation, int workers, const std::stop_token& stop) {
+std::set<std::string> KubernetesBackend::silentNodes() {
+  std::erase_if(silent_, [](const auto& node) { return Clock::now() - node.second > kSilence; });
+  std::set<std::string> names;
+  for (const auto& [name, since] : silent_) names.insert(name);
+  return names;
+}
+
+void KubernetesBackend::findPlace(int generation, int workers, const std::set<std::string>& avoided,
+                                  const std::stop_token& stop) {
   if (!options_.sees_nodes) {
     // The scheduler finds a place for each.
     const gang::Layout layout{.workers = workers, .gpus = {}, .changes = true};
@@ -152,7 +164,7 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::stop_t
     } else if (const auto inventory = readInventory(client_, options_.job.nodes); !inventory) {
       why = inventory.error().message();
     } else {
-      const auto found = dure::plan::place(request, *inventory);
+      const auto found = plan::placeElsewhere(request, *inventory, avoided);
       if (const auto* placement = std::get_if<plan::Placement>(&found)) {
         // The lock stays ours until the pods are there.
         const gang::Layout layout = layoutOf(options_.job, *placement);
@@ -396,6 +408,7 @@ void KubernetesBackend::look() {
   }
   for (const auto& [task, why] : refused) refuse(task, why);
   for (const std::string& task : over) {
+    if (const std::string node = nodeOf(task); !node.empty()) silent_[node] = Clock::now();
     ask([this, name = options_.run.pod(task, generation_)](const std::stop_token&) {
       static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, name, ""},
                                        {.grace_seconds = 0}));

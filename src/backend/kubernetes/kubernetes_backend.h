@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -91,7 +92,9 @@ class KubernetesBackend : public gang::Backend {
   void tell(std::function<void()> what);
   void watch(const std::stop_token& stop);
 
-  void findPlace(int generation, int workers, const std::stop_token& stop);
+  std::set<std::string> silentNodes();
+  void findPlace(int generation, int workers, const std::set<std::string>& avoided,
+                 const std::stop_token& stop);
   void placed(int generation, const gang::Layout& layout, std::map<std::string, std::string> nodes);
   void createAll(const std::vector<Starting>& tasks, const std::stop_token& stop);
   Status createOne(const nlohmann::json& pod, const std::stop_token& stop);
@@ -121,6 +124,7 @@ class KubernetesBackend : public gang::Backend {
   gang::Roster roster_;
   std::map<std::string, Member> members_;
   std::vector<Starting> starting_;
+  std::map<std::string, Clock::time_point> silent_;  // nodes, and when they had not told of a pod
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
