@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import time
 import unittest
 import uuid
@@ -10,6 +11,10 @@ import uuid
 import harness
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+
+from cluster_parts import settings  # noqa: E402
+
 CLUSTER = ROOT / "tools/cluster"
 BUILD_IMAGES = ROOT / "deploy/images/build"
 DURE_IMAGE = "dure.test/dure:1"
@@ -35,11 +40,8 @@ def import_images(which="all"):
 
 def component(name, inside=True):
     """The process of a part of the cluster, as the test's machine numbers it."""
-    cache = pathlib.Path(os.environ.get("DURE_CACHE") or pathlib.Path.home() / ".cache/dure")
-    which = os.environ.get("DURE_CLUSTER")
-    state = cache / (f"cluster-{which}" if which else "cluster")
     # What is written down is the process that entered the machine's namespaces; the program is its child.
-    pid = int((state / "processes" / name).read_text().split()[0])
+    pid = int((settings.PROCESSES / name).read_text().split()[0])
     children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if inside else []
     return int(children[0]) if children else pid
 

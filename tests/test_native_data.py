@@ -172,7 +172,6 @@ checkpoint: {path: checkpoints, every: 1000}
             harness.report(f"rank {rank}: {early[rank]} KiB after 1,000 steps, {last[rank]} KiB near 10,000")
             self.assertLess(last[rank], early[rank] * 1.05 + 2048)
 
-    @needs_data(FASHION, "Debian's dataset-fashion-mnist")
     def test_what_a_person_sees(self):
         job = self.write("job.yaml", f"""
 name: seen
