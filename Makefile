@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SOURCES = $(shell find apps src python tests bench -name '*.cc' -o -name '*.h')
 
-.PHONY: build help test check demo bench install clean format tidy
+.PHONY: build help test check demo bench install deb clean format tidy
 .DEFAULT_GOAL := build
 
 build: ## build/dure, dure-agent, dure-trainer and build/python (installs missing packages first)
@@ -31,15 +31,11 @@ bench: ## dure beside its peers; fails if a goal is missed
 	@failed=0; for name in launch plan allreduce train sync; do echo "bench/$$name"; bench/$$name || failed=1; done; exit $$failed
 
 install: build ## into PREFIX=/usr/local; DESTDIR is put in front
-	install -D -m 755 build/dure $(DESTDIR)$(PREFIX)/bin/dure
-	install -D -m 755 build/dure-agent $(DESTDIR)$(PREFIX)/bin/dure-agent
-	install -D -m 755 build/dure-trainer $(DESTDIR)$(PREFIX)/bin/dure-trainer
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	build/dure completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dure
-	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	build/dure completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_dure
-	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	build/dure completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/dure.fish
+	@tools/install "$(PREFIX)" "$(DESTDIR)"
+
+deb: build ## build/dure_VERSION_ARCHITECTURE.deb, for the Debian that this is
+	@tools/setup --package
+	@tools/package
 
 format: ## clang-format over every C++ file
 	clang-format -i $(SOURCES)
