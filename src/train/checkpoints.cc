@@ -67,7 +67,7 @@ Checkpoints::Checkpoints(const spec::Job& job, const Surroundings& here, const T
 Result<nlohmann::json> Checkpoints::describeTraining() const {
   spec::Job same;
   same.name = "training";
-  same.strategy = spec::Strategy::kNative;
+  same.strategy = job_.strategy;
   same.train = job_.train;
   same.train.data.path.clear();
   same.train.early_stopping = {};
@@ -94,7 +94,7 @@ Status Checkpoints::checkSame(const CheckpointStore::Manifest& manifest) const {
 
 // Whether workers differ from each other in what they need to go on.
 bool Checkpoints::differ() const {
-  return group_.size() > 1 && (job_.train.sync.mode != spec::SyncMode::kStep ||
+  return group_.size() > 1 && (!sync_.sharesGradients() ||
                                (job_.train.wire != spec::WireType::kFloat32 && group_.hosts() > 1));
 }
 
@@ -239,7 +239,7 @@ format::Safetensors Checkpoints::ownState(const Progress& progress) const {
   for (const at::Tensor& buffer : network_.buffers()) {
     state.arrays.emplace_back(fmt::format("buffer.{}", number++), toArray(copyOf(buffer)));
   }
-  if (!sync_.inStep(progress.step, false) || job_.train.sync.mode == spec::SyncMode::kEnd) {
+  if (!sync_.policy().isConsistentAfter(progress.step, false)) {
     state.arrays.emplace_back("weights", toArray(copyOf(network_.parameters().values())));
   }
   const std::string feedback = group_.feedback();
@@ -291,7 +291,7 @@ Status Checkpoints::load(const CheckpointStore::Found& found, Progress& progress
   const auto& files = found.manifest.files;
   const bool shared = std::find(files.begin(), files.end(), kStateFile) != files.end();
   const bool same_world = found.manifest.world == group_.size();
-  if (job_.train.sync.mode == spec::SyncMode::kEnd && !same_world) {
+  if (!spec::rulesOf(job_.train.sync.mode).resizes && !same_world) {
     return Error(Code::kInvalid,
                  fmt::format("it is of {} workers that train apart, and now there are {}",
                              found.manifest.world, group_.size()));
@@ -360,18 +360,21 @@ Result<bool> Checkpoints::isTime(const Progress& progress, bool epoch_over, bool
   if (progress.step == last_step_) return false;
   // Workers that differ write only where they have the same weights, so that another number of them
   // can go on from there; those that train apart never do.
-  const spec::SyncMode mode = job_.train.sync.mode;
-  if (mode != spec::SyncMode::kEnd && !sync_.inStep(progress.step, epoch_over)) return false;
+  const SyncPolicy& policy = sync_.policy();
+  if (!policy.trainsApart() && !policy.isConsistentAfter(progress.step, epoch_over)) return false;
   if (last) return true;
   const spec::Checkpoint& wanted = job_.checkpoint;
   const bool timed = wanted.interval.count() > 0;
   const bool counted = wanted.every > 0 ? progress.step / wanted.every != last_step_ / wanted.every
                                         : !timed && epoch_over;
   if (!counted && !timed) return false;
-  // Asking the first one's clock at every step would be a wait at every step.
+  // Asking the first one's clock at every step would be a wait at every step. Where the workers
+  // have just averaged, they have waited for each other already.
   const bool asks = differ();
-  if (!counted && asks && mode != spec::SyncMode::kEvery && progress.step % kAskEvery != 0)
+  if (!counted && asks && !policy.averagesAfter(progress.step, epoch_over) &&
+      progress.step % kAskEvery != 0) {
     return false;
+  }
   // While one is being written no other is taken: training would have to wait for the disk.
   const bool due = counted || std::chrono::steady_clock::now() - last_time_ >= wanted.interval;
   std::int64_t take = due && !writer_->isBusy() ? 1 : 0;

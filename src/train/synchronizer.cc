@@ -25,10 +25,11 @@ class Stopwatch {
 
 Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Network& network)
     : sync_(train.sync),
+      policy_(makeSyncPolicy(train.sync)),
       narrow_(train.wire != spec::WireType::kFloat32 && group.hosts() > 1),
       group_(group),
       network_(network) {
-  if (sync_.mode != spec::SyncMode::kEnd) {
+  if (!policy_->trainsApart()) {
     Parameters& parameters = network_.parameters();
     shared_ =
         group_.share(numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
@@ -39,17 +40,19 @@ Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Networ
     buckets_.emplace(group_, parameters,
                      (narrow_ ? parameters.grads() : parameters.shared()).numel());
   }
-  if (sync_.mode == spec::SyncMode::kEvery && (sync_.momentum > 0 || sync_.lr != 1)) {
+  if (policy_->makesOuterSteps()) {
     momentum_ = at::zeros_like(network_.parameters().values());
   }
   // The change since the last average is small beside the weights: narrow numbers lose less of it.
-  if (momentum_.defined() || (sync_.mode != spec::SyncMode::kStep && group_.hosts() > 1)) {
+  if (momentum_.defined() || (!policy_->sharesGradients() && group_.hosts() > 1)) {
     anchor_ = network_.parameters().values().clone();
   }
 }
 
 void Synchronizer::weightsLoaded() {
-  if (anchor_.defined() && sync_.mode == spec::SyncMode::kEvery) {
+  // Each worker that trains apart has weights of its own; the change is from those that all began
+  // with.
+  if (anchor_.defined() && !policy_->trainsApart()) {
     anchor_.copy_(network_.parameters().values());
   }
 }
@@ -67,27 +70,14 @@ Status Synchronizer::afterBackward() {
   return averageBuffers();
 }
 
-bool Synchronizer::inStep(std::int64_t done, bool epoch_over) const {
-  switch (sync_.mode) {
-    case spec::SyncMode::kStep:
-      return true;
-    case spec::SyncMode::kEvery:
-      return epoch_over || done % sync_.every == 0;
-    case spec::SyncMode::kEnd:
-      return group_.size() == 1;
-  }
-  return true;
-}
-
 Status Synchronizer::afterStep(std::int64_t done, bool epoch_over) {
-  if (group_.size() == 1 || sync_.mode != spec::SyncMode::kEvery || !inStep(done, epoch_over))
-    return {};
+  if (group_.size() == 1 || !policy_->averagesAfter(done, epoch_over)) return {};
   return averageWeights();
 }
 
 Status Synchronizer::atEnd() {
-  // With kEvery the last step was an average too; once more would be a step of momentum alone.
-  if (group_.size() == 1 || sync_.mode != spec::SyncMode::kEnd) return {};
+  // Others have averaged after the last step; once more would be a step of momentum alone.
+  if (group_.size() == 1 || !policy_->trainsApart()) return {};
   return averageWeights();
 }
 

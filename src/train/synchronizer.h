@@ -12,6 +12,7 @@
 #include "group/group.h"
 #include "spec/job.h"
 #include "train/network.h"
+#include "train/sync_policy.h"
 
 namespace dure::train {
 
@@ -67,7 +68,7 @@ class Synchronizer {
   Synchronizer(const spec::Train& train, group::Group& group, Network& network);
 
   // Every step, gradients are summed over all workers.
-  bool sharesGradients() const { return sync_.mode == spec::SyncMode::kStep && group_.size() > 1; }
+  bool sharesGradients() const { return policy_->sharesGradients() && group_.size() > 1; }
 
   // The few numbers beside the gradients as well; not where they would be rounded on the way.
   bool sharesExtras() const { return sharesGradients() && !narrow_; }
@@ -80,8 +81,8 @@ class Synchronizer {
   Status afterStep(std::int64_t done, bool epoch_over);
   // After the last step: workers that trained apart average their weights. Others have the same.
   Status atEnd();
-  // Whether all workers have the same weights after that many steps.
-  bool inStep(std::int64_t done, bool epoch_over) const;
+
+  const SyncPolicy& policy() const { return *policy_; }
 
   // What a restart needs beside the weights; undefined unless there is outer momentum.
   at::Tensor& momentum() { return momentum_; }
@@ -95,6 +96,7 @@ class Synchronizer {
   Status averageWeights();
 
   const spec::Sync sync_;
+  const std::unique_ptr<SyncPolicy> policy_;
   const bool narrow_;  // numbers are rounded on their way to other hosts
   group::Group& group_;
   Network& network_;

@@ -1,0 +1,18 @@
+#include "train/sync_policy.h"
+
+namespace dure::train {
+namespace {
+
+// Local SGD with a single average, at the end.
+class AtEnd : public SyncPolicy {
+ public:
+  bool trainsApart() const override { return true; }
+};
+
+}  // namespace
+
+std::unique_ptr<SyncPolicy> syncAtEnd(const spec::Sync& /*sync*/) {
+  return std::make_unique<AtEnd>();
+}
+
+}  // namespace dure::train
