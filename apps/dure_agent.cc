@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/guardian.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/process.h"
 #include "bundle/file_stream.h"
 
@@ -24,7 +25,7 @@ constexpr const char* kAbout =
     "  dure-agent --version\n";
 
 int fail(const dure::Error& error) {
-  std::cerr << "dure-agent: " << error.message() << "\n";
+  std::cerr << dure::protocol::kAgentWords << error.message() << "\n";
   return 3;
 }
 
@@ -76,6 +77,8 @@ int main(int argc, char** argv) {
     std::cerr << "dure-agent: " << options.error().message() << "\n";
     return 2;
   }
+  // Whoever started us has checked what it says.
+  static_cast<void>(dure::setLogLevelFromEnvironment());
   dure::raiseDescriptorLimit();
   return dure::agent::Agent(*options).run(std::cerr);
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/rank_names.h"
 #include "spec/load.h"
 #include "train/memory.h"
 #include "train/trainer.h"
@@ -25,12 +26,12 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   train::keepFreedMemory();
   auto here = train::readSurroundings();
-  if (!here) return fail(here.error().message(), 2);
+  if (!here) return fail(here.error().message(), kTrainerRefused);
   if (argc > 1) here->job_file = argv[1];
-  if (here->job_file.empty()) return fail("which job? dure-trainer JOB.yaml", 2);
+  if (here->job_file.empty()) return fail("which job? dure-trainer JOB.yaml", kTrainerRefused);
   const spec::Loaded loaded = spec::loadJobFile(here->job_file, {});
   for (const spec::Problem& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
-  if (!loaded.ok()) return 2;
+  if (!loaded.ok()) return kTrainerRefused;
   if (here->checkpoint.empty()) here->checkpoint = loaded.job.checkpoint.path;
   if (here->output.empty()) here->output = loaded.job.output;
   const Status trained = train::train(loaded.job, *here);
@@ -39,6 +40,6 @@ int main(int argc, char** argv) {
   // Most often because another worker is gone, which itself says why it ended. Whoever started the
   // workers sees that one first, and ends this one.
   if (code == Code::kUnavailable && here->world > 1) std::this_thread::sleep_for(kAfterOthers);
-  // 2 says that trying again would not help.
-  return fail(trained.error().message(), code == Code::kInvalid || code == Code::kNotFound ? 2 : 1);
+  const bool refused = code == Code::kInvalid || code == Code::kNotFound;
+  return fail(trained.error().message(), refused ? kTrainerRefused : 1);
 }

@@ -32,13 +32,13 @@ function(dure_batches list name torch)
 endfunction()
 
 # dure_library(NAME [TEST_LIBS lib…] LIBS lib…): the library of the folder that calls it, from all its
-# .cc files but the tests, and one test program from its *_test.cc files. A new file is picked up by
+# .cc files and those of folders in it, but the tests, and one test program from its *_test.cc files. A new file is picked up by
 # itself, so no test can be left out by forgetting to list it.
 # With TORCH, both are built against libtorch, through its precompiled header. FAST is for what computes.
 function(dure_library name)
   cmake_parse_arguments(ARG "TORCH;FAST" "" "LIBS;TEST_LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
-  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  file(GLOB sources CONFIGURE_DEPENDS *.cc */*.cc)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cc */*_test.cc)
   if(tests)
     list(REMOVE_ITEM sources ${tests})
   endif()
@@ -71,6 +71,6 @@ function(dure_library name)
                                                   ${CMAKE_BINARY_DIR}/tests)
     add_dependencies(unit_tests ${name}_test)
     add_test(NAME unit/${name} COMMAND ${name}_test)
-    set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 120)
+    set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
   endif()
 endfunction()

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "adopted_storages.h"
+#include "collective/adopted_memory.h"
 
 namespace dure::python {
 namespace {
@@ -41,6 +42,7 @@ class PageAllocator : public c10::Allocator {
 }  // namespace
 
 void beginTensorsAtPages() {
+  if (!collective::zeroCopyIsOn()) return;
   if (c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator()) return;
   static PageAllocator allocator;
   c10::SetCPUAllocator(&allocator);

@@ -203,6 +203,8 @@ class Editors(harness.Case):
         self.assertEqual(complete("dure", "run", "--strategy", "to"), ["torch"])
         self.dure("run", "--name", "known", "--", "true", code=0)
         self.assertEqual(complete("dure", "logs", "kn"), ["known.1"])
+        self.assertEqual(complete("dure", "fetch", "kn"), ["known.1"])
+        self.assertEqual(complete("dure", "co"), ["completion"])
         self.assertTrue(complete("dure", "run", "--set", "restarts.l"))
 
     def test_other_shells(self):

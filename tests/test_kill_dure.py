@@ -76,6 +76,8 @@ class KillDure(harness.Case):
     def resume(self, name, before):
         # A rank that was done already, before dure was killed, has nothing left to say.
         unfinished = min(self.counts(name)) < 60
+        # Killed before its first entry, the run begins with --resume.
+        begun = len(self.events(name, "created"))
         done = self.dure("run", "--resume", name, timeout=30, code=0)
         after = self.ps(name)
         self.assertEqual((after["status"], after["id"]), ("succeeded", f"{name}.1"), done.err)
@@ -85,7 +87,7 @@ class KillDure(harness.Case):
         self.assertEqual(after["failures"], before["failures"] + (before["generation"] == 0))
         self.assertEqual(self.counts(name), [60, 60])
         self.assertEqual("count 60" in done.out, unfinished)
-        self.assertEqual(len(self.events(name, "resumed")), 1)
+        self.assertEqual([len(self.events(name, kind)) for kind in ("created", "resumed")], [1, begun])
 
     def lost_run(self, name, job=None, script=None):
         """A run whose dure was killed while its ranks ran."""

@@ -15,6 +15,8 @@
 #include <fmt/core.h>
 
 #include "base/files.h"
+#include "base/log.h"
+#include "base/rank_names.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "bundle/folder.h"
@@ -82,7 +84,7 @@ int Agent::run(std::ostream& errors) {
     return connect();
   }();
   if (!ready) {
-    errors << "dure-agent: " << options_.task << ": " << ready.error().message() << "\n";
+    errors << protocol::kAgentWords << options_.task << ": " << ready.error().message() << "\n";
     return 3;
   }
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
@@ -90,6 +92,8 @@ int Agent::run(std::ostream& errors) {
   }
   signal(SIGPIPE, SIG_IGN);
   waitForSignals();
+  logInfo("agent", "{} of generation {} has joined {}", options_.task, options_.generation,
+          options_.coordinator);
   send(protocol::MessageType::kHello, protocol::Hello{.secret = options_.secret,
                                                       .run = options_.run,
                                                       .generation = options_.generation,
@@ -104,7 +108,8 @@ int Agent::run(std::ostream& errors) {
   if (getppid() != parent) return 3;
   loop_.run();
   loop_ended_ = true;
-  if (!complaint_.empty()) errors << "dure-agent: " << options_.task << ": " << complaint_ << "\n";
+  if (!complaint_.empty())
+    errors << protocol::kAgentWords << options_.task << ": " << complaint_ << "\n";
   return exit_code_ == 0 && options_.contained ? program_code_ : exit_code_;
 }
 
@@ -157,6 +162,7 @@ void Agent::waitForSignals() {
 }
 
 void Agent::receive(const net::Frame& frame) {
+  logDebug("agent", "{} receives {}", options_.task, protocol::messageName(frame.type));
   const auto broken = [&] { lostCoordinator("the coordinator sent what is no message"); };
   switch (static_cast<protocol::MessageType>(frame.type)) {
     case protocol::MessageType::kWelcome: {
@@ -246,6 +252,7 @@ void Agent::takeFolder(std::string_view piece) {
 
 void Agent::lostCoordinator(const std::string& why) {
   if (finished_ || exit_code_ != 0) return;
+  logInfo("agent", "{} has lost its coordinator: {}", options_.task, why);
   complaint_ = why;
   exit_code_ = 3;
   coordinator_->close();
@@ -254,6 +261,7 @@ void Agent::lostCoordinator(const std::string& why) {
 
 void Agent::giveUp(const std::string& why) {
   if (finished_ || exit_code_ != 0) return;
+  logInfo("agent", "{} gives up: {}", options_.task, why);
   send(protocol::MessageType::kUnable, protocol::Unable{why});
   complaint_ = why;
   program_code_ = 3;
@@ -313,7 +321,7 @@ void Agent::startProgram(std::size_t i) {
       {.argv = start_.processes[i].argv,
        .env = environmentFor(start_.processes[i].env),
        .workdir = start_.workdir,
-       .metrics = fmt::format("{}/metrics-{}", options_.directory, i)},
+       .metrics = task_files::metricsOf(options_.directory, static_cast<int>(i))},
       {.output =
            [this, i, send = chunk(protocol::MessageType::kOutput)](bool, std::string_view lines) {
              if (options_.contained) return print(start_.processes[i].label, lines);
@@ -328,8 +336,10 @@ void Agent::startProgram(std::size_t i) {
        .read = [this] { settle(); }});
   if (program) {
     programs_[i].program = *std::move(program);
+    logInfo("agent", "{} starts process {}: pid {}", options_.task, i, programs_[i].program->pid());
     return;
   }
+  logInfo("agent", "{} cannot start process {}: {}", options_.task, i, program.error().message());
   programs_[i].reported = true;
   program_code_ = 127;
   if (options_.contained) print(start_.processes[i].label, program.error().message() + "\n");
@@ -401,6 +411,8 @@ void Agent::report() {
     Ranked& ranked = programs_[i];
     if (ranked.reported || !ranked.program || !ranked.program->settled()) continue;
     ranked.reported = true;
+    logInfo("agent", "{}: process {} exited: {}", options_.task, i,
+            describeExit(*ranked.program->status()));
     if (!ranked.asked && program_code_ == 0) program_code_ = shellCode(*ranked.program->status());
     send(protocol::MessageType::kExited, protocol::Exited{.process = static_cast<int>(i),
                                                           .status = *ranked.program->status(),
@@ -426,6 +438,7 @@ void Agent::stop(milliseconds grace, int signal) {
   // What has ended already did so by itself.
   if (!stopping_) reap();
   if (finished_) return;
+  logInfo("agent", "{} stops its processes within {} ms", options_.task, grace.count());
   stopping_ = true;
   if (!started_ || grace.count() <= 0) return killAll();
   for (Ranked& ranked : programs_) {
@@ -444,6 +457,7 @@ void Agent::stop(milliseconds grace, int signal) {
 
 void Agent::finish() {
   if (finished_) return;
+  logInfo("agent", "{}: no process is left", options_.task);
   finished_ = true;
   if (exit_code_ != 0) return loop_.stop();
   // Nobody is left who could write: what is in the pipes is all there will be.

@@ -18,6 +18,7 @@
 #include "agent/output_writer.h"
 #include "agent/running_program.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/process_tree.h"
 #include "net/connection.h"
 #include "protocol/agent_options.h"
@@ -90,6 +91,7 @@ class Agent {
   std::vector<std::string> environmentFor(const std::map<std::string, std::string>& extra) const;
   template <typename Message>
   void send(protocol::MessageType type, const Message& message) {
+    logDebug("agent", "{} sends {}", options_.task, protocol::messageName(protocol::raw(type)));
     coordinator_->send(protocol::raw(type), protocol::encode(message));
   }
   // Calls `visit` for every process this agent started and still knows.

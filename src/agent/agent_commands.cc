@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_socket.h"
+#include "base/log.h"
 
 namespace dure::agent {
 namespace {
@@ -80,6 +81,8 @@ void Agent::startRemote(const protocol::Exec& exec) {
        .more = [this] { return coordinator_->queued() < net::Connection::kHighWater; },
        .read = [this] { settle(); }});
   if (!program) return refuse(program.error().message());
+  logInfo("agent", "{} starts a command for another task: pid {}", options_.task,
+          (*program)->pid());
   remotes_[exec.id] = std::make_unique<Remote>(Remote{*std::move(program)});
 }
 

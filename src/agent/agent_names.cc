@@ -19,9 +19,9 @@ void Agent::lookUp(const protocol::Names& names) {
       // A program that needs none of them can do its work; one that does says so itself, but not
       // why.
       if (!unknown.empty() && options_.contained) {
-        print("", fmt::format("dure-agent: {}: DNS does not know {} after {}; starting all the "
-                              "same\n",
-                              options_.task, join(unknown, ", "), describeDuration(patience)));
+        print("", fmt::format("{}{}: DNS does not know {} after {}; starting all the same\n",
+                              protocol::kAgentWords, options_.task, join(unknown, ", "),
+                              describeDuration(patience)));
       }
       coordinator_->send(protocol::raw(protocol::MessageType::kNamed), "");
     });

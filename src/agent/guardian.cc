@@ -40,8 +40,8 @@ void changeAppearance(char** argv) {
     if (word == argv) std::strncpy(*word, kName, room);
   }
   // The task is the agent's to be found by, and the secret is the agent's to know.
-  for (const char* name : {"TASK=", "SECRET="}) {
-    const std::string begin = std::string(protocol::kAgentPrefix) + name;
+  for (const char* name : {protocol::kAgentTask, protocol::kAgentSecret}) {
+    const std::string begin = protocol::agentVariable(name) + "=";
     for (char** entry = environ; *entry != nullptr; ++entry) {
       if (std::strncmp(*entry, begin.c_str(), begin.size()) == 0) {
         std::memset(*entry, 0, std::strlen(*entry));
@@ -148,7 +148,7 @@ int guardTask(char** argv, std::ostream& errors) {
         {.argv = {program}, .env = environment, .death_signal = SIGKILL, .new_session = true});
   }();
   if (!agent) {
-    errors << "dure-agent: " << agent.error().message() << "\n";
+    errors << protocol::kAgentWords << agent.error().message() << "\n";
     return 3;
   }
   return Guardian(parent, *agent, signals).run();

@@ -5,6 +5,7 @@
 #include "agent/agent.h"
 #include "agent/agent_socket.h"
 #include "base/files.h"
+#include "base/rank_names.h"
 #include "base/text.h"
 #include "net/connection.h"
 #include "protocol/protocol.h"
@@ -17,8 +18,11 @@ int runRemoteShell(const std::vector<std::string>& arguments, std::ostream& erro
     return 255;
   };
   if (arguments.size() < 2) return fail("usage: dure-agent rsh TASK COMMAND…");
-  const char* directory = std::getenv("DURE_TASK_DIR");
-  if (directory == nullptr) return fail("DURE_TASK_DIR is not set: this works inside a task only");
+  const char* directory = std::getenv(variables::kTaskDirectory);
+  if (directory == nullptr) {
+    return fail(std::string(variables::kTaskDirectory) +
+                " is not set: this works inside a task only");
+  }
   const auto name = agentSocketName(directory);
   if (!name) return fail(name.error().message());
 

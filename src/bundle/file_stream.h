@@ -27,6 +27,7 @@ class FileReceiver {
   // Unavailable if not everything has come.
   Status finish();
 
+  const std::string& target() const { return target_; }
   std::int64_t files() const { return files_; }
   std::int64_t bytes() const { return bytes_; }
 

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "gang/roster.h"
 

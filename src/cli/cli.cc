@@ -1,11 +1,13 @@
 #include "cli/cli.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ostream>
 
 #include <CLI/CLI.hpp>
 
-#include "cli/command.h"
+#include "base/log.h"
+#include "cli/commands.h"
 
 namespace dure::cli {
 namespace {
@@ -19,7 +21,19 @@ constexpr const char* kAbout =
 constexpr const char* kFooter =
     "Exit codes: 0 done, 1 the job failed, 2 a mistake in the call or the file, 3 the place it "
     "runs\n"
-    "failed, 130 interrupted. `dure COMMAND --help` explains a command.";
+    "failed, 130 interrupted. `dure COMMAND --help` explains a command.\n"
+    "DURE_LOG=debug, info, warn, error or off says what is logged on standard error.";
+
+// For every command, and before it: what it decides and does can be followed then.
+void addVerbose(CLI::App& app) {
+  app.add_flag_callback(
+      "--verbose",
+      [] {
+        setLogLevel(LogLevel::kDebug);
+        setenv(kLogVariable, "debug", 1);  // for the agents
+      },
+      "Tell on standard error what is decided and done, as DURE_LOG=debug does");
+}
 
 }  // namespace
 
@@ -51,20 +65,13 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   app.footer(kFooter);
   app.set_version_flag("--version", "dure " DURE_VERSION);
   app.require_subcommand(0, 1);
-  addRun(app, context);
-  addCheck(app, context);
-  addEnv(app, context);
-  addPlan(app, context);
-  addRender(app, context);
-  addPs(app, context);
-  addDescribe(app, context);
-  addLogs(app, context);
-  addStop(app, context);
-  addRm(app, context);
-  addFetch(app, context);
-  addCoordinate(app, context);
-  addSchema(app, context);
-  addCompletion(app, context);
+  addCommands(app, context);
+  addVerbose(app);
+  for (CLI::App* command : app.get_subcommands({})) addVerbose(*command);
+  if (const auto set = setLogLevelFromEnvironment(); !set) {
+    context.fail(set.error());
+    return context.code;
+  }
   try {
     // CLI11 takes them from the back.
     app.parse(std::vector<std::string>(std::make_reverse_iterator(dashes), arguments.rend()));

@@ -223,6 +223,29 @@ TEST_F(Cli, CompletionsKnowEveryCommand) {
   EXPECT_EQ(call({"completion", "runs"}).out, "train.1\n");
 }
 
+TEST_F(Cli, CompletionsOfferNoHiddenCommand) {
+  EXPECT_EQ(call({"coordinate", "--help"}).code, 0);
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    EXPECT_THAT(call({"completion", shell}).out, testing::Not(HasSubstr("coordinate"))) << shell;
+  }
+}
+
+TEST_F(Cli, CommandsThatTakeARunCompleteIt) {
+  const std::string bash = call({"completion", "bash"}).out;
+  const std::string fish = call({"completion", "fish"}).out;
+  const auto lineOf = [](const std::string& text, const std::string& begin) {
+    const std::size_t at = text.find(begin);
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  for (const std::string command : {"describe", "logs", "stop", "rm"}) {
+    EXPECT_THAT(lineOf(bash, "    " + command + ") "), HasSubstr("arguments=runs")) << command;
+  }
+  // The path of what is fetched, and where it goes, are files.
+  EXPECT_THAT(lineOf(bash, "    fetch) "), HasSubstr("arguments=both"));
+  EXPECT_THAT(lineOf(bash, "    run) "), HasSubstr("arguments=files"));
+  EXPECT_THAT(fish, HasSubstr("__fish_seen_subcommand_from fetch' -a '(dure completion runs)'"));
+}
+
 TEST_F(Cli, TheCompletionForBashIsAScriptThatBashReads) {
   const std::string script = file("completion", call({"completion", "bash"}).out);
   EXPECT_EQ(std::system(("bash -n " + shellQuote(script)).c_str()), 0);

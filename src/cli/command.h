@@ -34,21 +34,8 @@ struct Context {
   void mistake(const std::string& sentence);
 };
 
-// Each adds one command to the program.
-void addRun(CLI::App& app, Context& context);
-void addCheck(CLI::App& app, Context& context);
-void addPlan(CLI::App& app, Context& context);
-void addEnv(CLI::App& app, Context& context);
-void addRender(CLI::App& app, Context& context);
-void addSchema(CLI::App& app, Context& context);
-void addPs(CLI::App& app, Context& context);
-void addDescribe(CLI::App& app, Context& context);
-void addLogs(CLI::App& app, Context& context);
-void addStop(CLI::App& app, Context& context);
-void addRm(CLI::App& app, Context& context);
-void addFetch(CLI::App& app, Context& context);
-void addCoordinate(CLI::App& app, Context& context);
-void addCompletion(CLI::App& app, Context& context);
+// An argument of this name is a run: shells complete it with the names of runs.
+inline constexpr const char* kRunArgument = "run";
 
 // The runs of this person; fails the command if there is no place for them.
 std::optional<runs::RunStore> openStore(Context& context);

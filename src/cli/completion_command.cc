@@ -7,15 +7,37 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "spec/catalog.h"
+#include "spec/strategies.h"
 
 namespace dure::cli {
 namespace {
 
-// Commands whose argument is a run; the others take a file.
-bool takesRun(const std::string& command) {
-  return command == "describe" || command == "logs" || command == "stop" || command == "rm";
+// What shells offer for the arguments of a command.
+enum class Offer { kFiles, kRuns, kBoth };
+
+Offer offerFor(const CLI::App& command) {
+  bool run = false;
+  bool other = false;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional()) continue;
+    (option->get_name(true) == kRunArgument ? run : other) = true;
+  }
+  if (run && other) return Offer::kBoth;
+  return run ? Offer::kRuns : Offer::kFiles;
+}
+
+const char* nameOf(Offer offer) {
+  switch (offer) {
+    case Offer::kFiles:
+      return "files";
+    case Offer::kRuns:
+      return "runs";
+    case Offer::kBoth:
+      return "both";
+  }
+  return "";
 }
 
 std::vector<std::string> flagsOf(const CLI::App& command) {
@@ -26,8 +48,9 @@ std::vector<std::string> flagsOf(const CLI::App& command) {
   return flags;
 }
 
+// Those that help shows.
 std::vector<const CLI::App*> commandsOf(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
 
 std::string commandNames(const CLI::App& app) {
@@ -39,13 +62,12 @@ std::string commandNames(const CLI::App& app) {
 std::string bashScript(const CLI::App& app) {
   std::string cases;
   for (const CLI::App* command : commandsOf(app)) {
-    cases +=
-        fmt::format("    {}) flags='{}'; arguments={} ;;\n", command->get_name(),
-                    join(flagsOf(*command), " "), takesRun(command->get_name()) ? "runs" : "files");
+    cases += fmt::format("    {}) flags='{}'; arguments={} ;;\n", command->get_name(),
+                         join(flagsOf(*command), " "), nameOf(offerFor(*command)));
   }
   return fmt::format(R"SH(# bash completion for dure; load it with:  source <(dure completion bash)
 _dure() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags= arguments=
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} flags= arguments=files
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W '{} --help --version' -- "$word"))
     return
@@ -55,22 +77,23 @@ _dure() {{
   case $before in
     --set) compopt -o nospace
            COMPREPLY=($(compgen -S = -W "$(dure completion fields)" -- "$word")); return ;;
-    --strategy|-s) COMPREPLY=($(compgen -W 'plain torch tensorflow mpi horovod native' -- "$word"))
+    --strategy|-s) COMPREPLY=($(compgen -W '{}' -- "$word"))
            return ;;
     --resume) arguments=runs ;;
   esac
   case $word in
     -*) COMPREPLY=($(compgen -W "$flags" -- "$word")) ;;
-    *) if [ "$arguments" = runs ]; then
+    *) if [ "$arguments" != files ]; then
          COMPREPLY=($(compgen -W "$(dure completion runs)" -- "$word"))
-       else
-         COMPREPLY=($(compgen -f -- "$word"))
+       fi
+       if [ "$arguments" != runs ]; then
+         COMPREPLY+=($(compgen -f -- "$word"))
        fi ;;
   esac
 }}
 complete -o filenames -F _dure dure
 )SH",
-                     commandNames(app), cases);
+                     commandNames(app), cases, join(spec::strategyWords(), " "));
 }
 
 std::string zshScript(const CLI::App& app) {
@@ -94,10 +117,10 @@ std::string fishScript(const CLI::App& app) {
                               name, flag, shellQuote(option->get_description()));
       }
     }
-    if (takesRun(name)) {
+    if (const Offer offer = offerFor(*command); offer != Offer::kFiles) {
       script += fmt::format(
-          "complete -c dure -n '__fish_seen_subcommand_from {}' -f -a '(dure completion runs)'\n",
-          name);
+          "complete -c dure -n '__fish_seen_subcommand_from {}' {}-a '(dure completion runs)'\n",
+          name, offer == Offer::kRuns ? "-f " : "");
     }
   }
   return script;

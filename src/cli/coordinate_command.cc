@@ -1,369 +1,33 @@
-#include <signal.h>
-
-#include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdlib>
 #include <memory>
-#include <ostream>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 
-#include <fmt/core.h>
-
-#include "backend/kubernetes/kubernetes_backend.h"
-#include "backend/kubernetes/record.h"
-#include "backend/kubernetes/reporter.h"
-#include "base/sha256.h"
-#include "cli/command.h"
+#include "backend/kubernetes/manager.h"
+#include "cli/commands.h"
 #include "cli/outcome.h"
 #include "cli/terminal_view.h"
-#include "coordinator/coordinator.h"
-#include "spec/load.h"
 
 namespace dure::cli {
 namespace {
 
-using nlohmann::json;
-using namespace std::chrono_literals;
-
-// Whoever follows the pods of a run reads their last words before they are deleted.
-constexpr auto kLastWords = std::chrono::seconds(3);
-constexpr auto kTryAgain = std::chrono::milliseconds(500);
-constexpr auto kStopCheck = std::chrono::milliseconds(100);
-// Within the time that the pod has to end.
-constexpr auto kAskedForDeletion = std::chrono::seconds(15);
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-// Runs one job of this cluster, from inside it. It may die at any moment: the Job that it belongs
-// to starts another, which goes on from the journal.
-class Manager {
+// Plain lines, for the log of a pod.
+class LogView : public kubernetes::ManagerView {
  public:
-  Manager(Context& context, kube::KubeClient& client, kubernetes::KubeRun run)
-      : client_(client), run_(std::move(run)), view_(context.out, context.err, clock_, {}) {}
+  explicit LogView(Context& context) : view_(context.out, context.err, clock_, {}) {}
 
-  // The exit code of the pod: 0 when the run has succeeded. Anything else, and the Job starts
-  // another manager, unless this one has told it not to.
-  int execute() {
-    auto begun = begin();
-    if (!begun) {
-      view_.say(begun.error().message());
-      return leave();
-    }
-    if (coordinator_) {
-      waitForSignals();
-      loop_.run();
-      if (!ended_) return leave();
-      if (journal_->lost()) {
-        // What there is belongs to another manager, or is being deleted.
-        view_.say("this manager has lost its run");
-        return leave();
-      }
-    }
-    end();
-    if (!waitForTtl()) return kPlaceFailed;
-    // A run that was stopped has brought no model either: whoever waits for the Job to be complete
-    // must not go on.
-    return *ended_ == gang::Outcome::kSucceeded || !letJobFail() ? kDone : exitCode(*ended_);
+  void entry(const gang::Entry& entry) override { view_.entry(entry); }
+  Status output(int generation, int rank, std::string_view lines) override {
+    return view_.output(generation, rank, lines);
   }
+  Status metric(int generation, int rank, std::string_view line) override {
+    return view_.metric(generation, rank, line);
+  }
+  void say(const std::string& sentence) override { view_.say(sentence); }
 
  private:
-  Status begin() {
-    auto record = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""});
-    if (!record) return std::move(record).error();
-    run_id_ = record->at("metadata").at("uid").get<std::string>();
-    spec::Loaded loaded =
-        spec::loadJobText("", record->value("data", json::object()).value("job.yaml", ""), {});
-    if (!loaded.ok()) {
-      return Error(Code::kInvalid, "the job of the run: " + loaded.problems.front().message);
-    }
-    job_ = std::move(loaded.job);
-    auto manager = client_.get({kube::kinds::kJobs, run_.name_space, run_.object(), ""});
-    if (!manager) return std::move(manager).error();
-    // So that deleting the Job deletes the record, and with it everything.
-    const json owner = kubernetes::ownerReference(*manager);
-    const auto owned = client_.patch({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""},
-                                     {{"metadata", {{"ownerReferences", json::array({owner})}}}});
-    if (!owned) return owned.error();
-
-    auto journal = kubernetes::KubeJournal::open(loop_, client_, run_, owner);
-    if (!journal) return std::move(journal).error();
-    journal_ = *std::move(journal);
-    const gang::RunState before = gang::replay(journal_->before());
-    const auto sees_nodes = seesNodes();
-    if (!sees_nodes) return sees_nodes.error();
-    backend_ = std::make_unique<kubernetes::KubernetesBackend>(
-        loop_, client_,
-        kubernetes::KubernetesBackend::Options{.run = run_,
-                                               .job = job_,
-                                               .images = kubernetes::imagesFromEnvironment(),
-                                               .owner = owner,
-                                               .address = variable("DURE_POD_IP"),
-                                               .sees_nodes = *sees_nodes});
-    reporter_ = std::make_unique<kubernetes::KubeReporter>(client_, run_, *manager);
-    if (before.outcome) {
-      ended_ = before.outcome;
-      ended_at_ = journal_->before().back().time;
-      late_ = true;
-      return {};
-    }
-    if (job_.gpus > 0 && !*sees_nodes) {
-      return endAtOnce(before,
-                       "gpus: how they are split is planned from all nodes, and the manager's "
-                       "account may not list nodes and pods of the whole cluster and hold the "
-                       "Lease of placing");
-    }
-    if (auto cleared = backend_->begin(before); !cleared) return cleared;
-    const gang::Entry first = beginning(before);
-    if (auto written = journal_->write({first}); !written) return written;
-    reporter_->entry(first);
-    return startCoordinator(before);
-  }
-
-  gang::Entry beginning(const gang::RunState& before) {
-    const bool fresh = before.created == TimePoint{};
-    return {.kind = fresh ? gang::EntryKind::kCreated : gang::EntryKind::kResumed,
-            .time = clock_.now(),
-            .generation = before.generation,
-            .run_id = run_id_};
-  }
-
-  // Another manager would not do better.
-  Status endAtOnce(const gang::RunState& before, const std::string& why) {
-    const gang::Entry last{.kind = gang::EntryKind::kFinished,
-                           .time = clock_.now(),
-                           .generation = before.generation,
-                           .outcome = gang::Outcome::kPlaceFailed,
-                           .reason = why};
-    if (auto written = journal_->write({beginning(before), last}); !written) return written;
-    reporter_->entry(last);
-    view_.say(why);
-    ended_ = last.outcome;
-    ended_at_ = last.time;
-    return {};
-  }
-
-  Status startCoordinator(const gang::RunState& before) {
-    auto site = backend_->survey(job_);
-    if (!site) return std::move(site).error();
-    site->run_id = run_id_;
-    auto folder = kubernetes::readFolder(client_, run_);
-    if (!folder) return std::move(folder).error();
-    const std::string hash = folder->empty() ? "" : sha256Hex(*folder);
-    signal(SIGPIPE, SIG_IGN);
-    coordinator_ = std::make_unique<coordinator::Coordinator>(
-        loop_, clock_, *backend_, *journal_,
-        std::vector<coordinator::Observer*>{&view_, reporter_.get()},
-        coordinator::Coordinator::Options{.run = run_.text(),
-                                          .secret = variable("DURE_SECRET"),
-                                          .job = job_,
-                                          .site = *std::move(site),
-                                          .before = before,
-                                          .folder = *std::move(folder),
-                                          .folder_hash = hash});
-    watchRecord();
-    stayInCharge();
-    return coordinator_->start([this](gang::Outcome outcome, const std::string& reason) {
-      ended_ = outcome;
-      ended_at_ = clock_.now();
-      view_.say(fmt::format("{} {}{}{}", run_.text(), gang::outcomeName(outcome),
-                            reason.empty() ? "" : ": ", reason));
-      loop_.stop();
-    });
-  }
-
-  // Whether it may plan: see what is free, and keep others from planning meanwhile.
-  Result<bool> seesNodes() {
-    struct Right {
-      const char* verb;
-      kube::KubeAddress address;
-    };
-    const kube::KubeAddress lease{kube::kinds::kLeases, kubernetes::kPlacementNamespace,
-                                  kubernetes::kPlacementLease, ""};
-    for (const Right& right :
-         {Right{"list", {kube::kinds::kNodes, "", "", ""}},
-          Right{"list", {kube::kinds::kPods, "", "", ""}},
-          Right{"create", {kube::kinds::kLeases, kubernetes::kPlacementNamespace, "", ""}},
-          Right{"get", lease}, Right{"delete", lease}}) {
-      auto allowed = client_.isAllowed(right.verb, right.address);
-      if (!allowed || !*allowed) return allowed;
-    }
-    return true;
-  }
-
-  // Whoever wants the run to stop writes it there.
-  void watchRecord() {
-    const auto look = [this](const json& record) {
-      const std::string asked = record.value("metadata", json::object())
-                                    .value("annotations", json::object())
-                                    .value(kubernetes::annotations::kStop, "");
-      if (asked.empty()) return;
-      asio::post(loop_, [this, asked] {
-        if (asked == asked_) return;
-        asked_ = asked;
-        coordinator_->stop("it was told to stop", asked == "now");
-      });
-    };
-    watcher_ = std::jthread([this, look](const std::stop_token& stop) {
-      kube::keepWatching(
-          client_,
-          {.address = {kube::kinds::kConfigMaps, run_.name_space, "", ""},
-           .selector = {.labels = kubernetes::selectorOf(run_, "record"), .fields = ""},
-           .replaced =
-               [look](std::vector<json>&& records) {
-                 for (const json& record : records) look(record);
-               },
-           .changed = [look](kube::WatchEvent, json&& record) { look(record); },
-           .trouble = [](const std::optional<Error>&) {}},
-          stop);
-    });
-  }
-
-  // Ends this manager when another one has the run, or may have without our knowing.
-  void stayInCharge() {
-    keeper_ = std::jthread([this](const std::stop_token& stop) {
-      const auto longest = kubernetes::KubernetesBackend::longestAlone(job_);
-      auto reached = std::chrono::steady_clock::now();
-      while (!stop.stop_requested()) {
-        const auto ours = journal_->isOurs();
-        const auto now = std::chrono::steady_clock::now();
-        if (ours) reached = now;
-        if ((ours && !*ours) || now - reached > longest) {
-          asio::post(loop_, [this, lost = static_cast<bool>(ours)] {
-            view_.say(lost ? "another manager has the run"
-                           : "the API server has not answered for too long; another manager is to "
-                             "take up the run");
-            loop_.stop();
-          });
-          return;
-        }
-        for (auto waited = 0ms;
-             waited < kubernetes::KubernetesBackend::kLookInCharge && !stop.stop_requested();
-             waited += kStopCheck) {
-          std::this_thread::sleep_for(kStopCheck);
-        }
-      }
-    });
-  }
-
-  // The pod is to go, not the run: another manager takes it up.
-  void waitForSignals() {
-    signals_.async_wait([this](const boost::system::error_code& error, int) {
-      if (error) return;
-      view_.say("received SIGTERM; a new manager resumes the run unless it was deleted");
-      loop_.stop();
-    });
-  }
-
-  // Without an outcome. Whoever deletes a run deletes its parts in no order, so that it shows as a
-  // lost journal as often as by a signal; what does not go with the run is ours to remove either
-  // way.
-  int leave() {
-    if (isBeingDeleted()) {
-      view_.say("the run is being deleted");
-      removeClusterRole();
-    }
-    return kPlaceFailed;
-  }
-
-  // Only what is not there is deleted: an API server that is being restarted refuses what it grants
-  // a moment later, and a manager that believed it would take the next one's rights away.
-  bool isBeingDeleted() {
-    const auto deadline = std::chrono::steady_clock::now() + kAskedForDeletion;
-    while (true) {
-      const auto job = client_.get({kube::kinds::kJobs, run_.name_space, run_.object(), ""});
-      if (job) return job->at("metadata").contains("deletionTimestamp");
-      if (job.error().code() == Code::kNotFound) return true;
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(kTryAgain);
-    }
-  }
-
-  // With it go our rights beyond the namespace.
-  void removeClusterRole() {
-    static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
-  }
-
-  void end() {
-    watcher_.request_stop();
-    keeper_.request_stop();
-    if (coordinator_) std::this_thread::sleep_for(kLastWords);
-    coordinator_.reset();
-    if (auto cleaned = backend_->cleanUp(*ended_ == gang::Outcome::kSucceeded); !cleaned) {
-      view_.say(cleaned.error().message());
-    }
-    reporter_->finish();
-    removeClusterRole();
-  }
-
-  // Deletes the run when its time has come. False if this manager has to go before that: the next
-  // one waits for the rest of the time.
-  bool waitForTtl() {
-    if (job_.ttl.count() == 0) return true;
-    asio::io_context loop{1};
-    asio::steady_timer timer(loop, ended_at_ + job_.ttl - clock_.now());
-    asio::signal_set signals(loop, SIGINT, SIGTERM);
-    bool is_over = false;
-    timer.async_wait([&](const boost::system::error_code&) {
-      is_over = true;
-      loop.stop();
-    });
-    signals.async_wait([&](const boost::system::error_code&, int) { loop.stop(); });
-    loop.run();
-    while (is_over) {
-      const auto removed = client_.remove({kube::kinds::kJobs, run_.name_space, run_.object(), ""});
-      if (removed || removed.error().code() != Code::kUnavailable) break;
-      std::this_thread::sleep_for(kTryAgain);
-    }
-    return is_over;
-  }
-
-  // Has the Job fail together with this pod; false if it will not. The last thing that is done:
-  // from now on no other manager follows. Whoever comes before this finds the run over, and comes
-  // here.
-  bool letJobFail() {
-    const kube::KubeAddress address{kube::kinds::kJobs, run_.name_space, run_.object(), ""};
-    while (true) {
-      auto job = client_.get(address);
-      if (job) {
-        // One failed pod more than there are. (With fewer a newer Kubernetes would at once delete
-        // this pod and its log.) An older one counts otherwise when its controller was restarted,
-        // and starts a manager once more; that one allows none.
-        const int failed = job->value("status", json::object()).value("failed", 0);
-        job = client_.patch(address, {{"spec", {{"backoffLimit", late_ ? 0 : failed}}}});
-      }
-      if (job) return true;
-      if (job.error().code() != Code::kUnavailable) {
-        if (job.error().code() != Code::kNotFound) view_.say(job.error().message());
-        return false;
-      }
-      std::this_thread::sleep_for(kTryAgain);
-    }
-  }
-
-  kube::KubeClient& client_;
-  const kubernetes::KubeRun run_;
-  std::string run_id_;  // the uid of its record, which no other run has
-  spec::Job job_;
   SystemClock clock_;
-  asio::io_context loop_{1};
-  asio::signal_set signals_{loop_, SIGINT, SIGTERM};
   TerminalView view_;
-  std::unique_ptr<kubernetes::KubeJournal> journal_;
-  std::unique_ptr<kubernetes::KubernetesBackend> backend_;
-  std::unique_ptr<kubernetes::KubeReporter> reporter_;
-  std::unique_ptr<coordinator::Coordinator> coordinator_;
-  std::jthread watcher_;
-  std::jthread keeper_;
-  std::string asked_;
-  std::optional<gang::Outcome> ended_;
-  TimePoint ended_at_;
-  bool late_ = false;  // the run was over when this manager came
 };
 
 void coordinateCommand(Context& context, const std::string& name_space, const std::string& text) {
@@ -373,9 +37,11 @@ void coordinateCommand(Context& context, const std::string& name_space, const st
   const std::size_t dot = text.rfind('.');
   const int number = dot == std::string::npos ? 0 : std::atoi(text.c_str() + dot + 1);
   if (number <= 0) return context.mistake("the run must be NAME.NUMBER");
-  context.code = Manager(context, client,
-                         {.name_space = name_space, .job = text.substr(0, dot), .number = number})
-                     .execute();
+  LogView view(context);
+  const auto outcome = kubernetes::manageRun(
+      client, {.name_space = name_space, .job = text.substr(0, dot), .number = number}, view);
+  // Anything but 0, and the Job starts another manager, unless this one has told it not to.
+  context.code = outcome ? exitCode(*outcome) : kPlaceFailed;
 }
 
 }  // namespace
@@ -390,7 +56,7 @@ void addCoordinate(CLI::App& app, Context& context) {
       app.add_subcommand("coordinate", "Run a job of this cluster, from a pod of it");
   command->group("");  // started by dure, not by hand
   command->add_option("--namespace", arguments->name_space, "Where the run is")->required();
-  command->add_option("run", arguments->run, "NAME.NUMBER")->required();
+  command->add_option(kRunArgument, arguments->run, "NAME.NUMBER")->required();
   command->callback(
       [&context, arguments] { coordinateCommand(context, arguments->name_space, arguments->run); });
 }

@@ -7,16 +7,13 @@
 
 #include <fmt/core.h>
 
-#include "backend/kubernetes/record.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "cli/chart.h"
-#include "cli/command.h"
-#include "cli/kubernetes_runs.h"
+#include "cli/commands.h"
 #include "cli/place_arguments.h"
 #include "cli/table.h"
 #include "gang/roster.h"
-#include "runs/run_reader.h"
 
 namespace dure::cli {
 namespace {
@@ -52,14 +49,10 @@ std::string describeProcesses(const spec::Job& job, const gang::RunState& state)
 std::string clockTime(TimePoint time) { return formatTime(time).substr(11, 8); }
 
 void printRun(std::ostream& out, const runs::RunView& run) {
-  std::vector<std::vector<std::string>> facts{{"run", run.id.text()}, {"status", run.status}};
+  std::vector<std::vector<std::string>> facts{{"run", run.id.text()},
+                                              {"status", runs::statusName(run.status)}};
   if (!run.state.reason.empty()) facts.push_back({"why", run.state.reason});
-  if (run.status == "lost") {
-    facts.push_back(
-        {"why", run.paths.directory.empty()
-                    ? "its manager is gone"
-                    : "its dure process died; go on with: dure run --resume " + run.id.text()});
-  }
+  if (!run.advice.empty()) facts.push_back({"why", run.advice});
   if (run.job) {
     std::vector<std::string> words;
     for (const std::string& word : run.job->program.command) words.push_back(shellQuote(word));
@@ -98,31 +91,14 @@ void printRun(std::ostream& out, const runs::RunView& run) {
   }
 }
 
-Result<runs::RunView> findRun(Context& context, const PlaceArguments& place,
-                              const std::string& name) {
-  if (place.onKubernetes()) {
-    const auto client = place.connect(context);
-    if (!client) return Error(Code::kUnavailable, "");
-    const auto run = dure::kubernetes::findRun(*client, client->access().name_space, name);
-    if (!run) return run.error();
-    return readKubeRun(*client, *run);
-  }
-  const auto store = openStore(context);
-  if (!store) return Error(Code::kUnavailable, "");
-  const auto id = store->find(name);
-  if (!id) return id.error();
-  runs::RunView run = runs::readRun(*store, *id);
-  runs::readLosses(run);
-  return run;
-}
-
 void describeCommand(Context& context, const PlaceArguments& place, const std::string& name,
                      bool as_json) {
-  auto found = findRun(context, place, name);
-  if (!found) {
-    if (!found.error().message().empty()) context.fail(found.error());
-    return;
-  }
+  const auto runs = place.openRuns(context);
+  if (!runs) return;
+  const auto id = runs->find(name);
+  if (!id) return context.fail(id.error());
+  auto found = runs->read(*id);
+  if (!found) return context.fail(found.error());
   runs::RunView& run = *found;
   std::sort(run.state.tasks.begin(), run.state.tasks.end(),
             [](const gang::Entry& a, const gang::Entry& b) { return a.rank < b.rank; });
@@ -154,7 +130,7 @@ void addDescribe(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("describe", "Tell all about a run: state, reason, ranks, events");
-  command->add_option("run", arguments->name, "NAME for its newest run, or NAME.NUMBER")
+  command->add_option(kRunArgument, arguments->name, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN")
       ->required();
   command->add_flag("--json", arguments->json, "For programs");

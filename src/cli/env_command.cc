@@ -7,15 +7,14 @@
 #include <fmt/core.h>
 
 #include "backend/kubernetes/cluster_inventory.h"
-#include "backend/kubernetes/layout.h"
 #include "backend/kubernetes/objects.h"
-#include "backend/kubernetes/record.h"
-#include "backend/local/local_backend.h"
-#include "cli/command.h"
+#include "backend/kubernetes/run_creation.h"
+#include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "cli/local_run.h"
 #include "cli/place_arguments.h"
 #include "gang/environment.h"
+#include "gang/layout.h"
 
 namespace dure::cli {
 namespace {
@@ -27,25 +26,9 @@ struct EnvArguments {
   PlaceArguments place;
 };
 
-// What the next run of the job would be told, and how it would be laid out.
-struct Outlook {
-  gang::Site site;
-  gang::Layout layout;
-};
-
-Result<Outlook> outlookHere(const runs::RunStore& store, const spec::Job& job) {
-  auto site = surveyLocal(store, job, store.next(job.name));
-  if (!site) return std::move(site).error();
-  return Outlook{*std::move(site), local::localLayout(job.gpus, job.workers.max)};
-}
-
 Result<Outlook> outlookThere(kube::KubeClient& client, const spec::Job& job) {
-  const auto records = kubernetes::listRecords(client, client.access().name_space, job.name);
-  if (!records) return records.error();
-  kubernetes::KubeRun run{.name_space = client.access().name_space, .job = job.name, .number = 1};
-  for (const kubernetes::KubeRecord& record : *records) {
-    run.number = std::max(run.number, record.run.number + 1);
-  }
+  const auto run = kubernetes::nextRun(client, job.name);
+  if (!run) return run.error();
   gang::Layout layout{.workers = job.workers.max};
   if (job.gpus > 0) {
     const auto inventory = kubernetes::readInventory(client, job.nodes);
@@ -54,9 +37,9 @@ Result<Outlook> outlookThere(kube::KubeClient& client, const spec::Job& job) {
     if (const auto* shortage = std::get_if<plan::Shortage>(&placed)) {
       return Error(Code::kUnavailable, shortage->message());
     }
-    layout = kubernetes::layoutOf(job, std::get<plan::Placement>(placed));
+    layout = gang::layoutOf(job, std::get<plan::Placement>(placed));
   }
-  return Outlook{kubernetes::siteOf(run, job), layout};
+  return Outlook{kubernetes::siteOf(*run, job), layout};
 }
 
 void envCommand(Context& context, const EnvArguments& arguments) {
@@ -65,13 +48,13 @@ void envCommand(Context& context, const EnvArguments& arguments) {
   const spec::Job& job = loaded.job;
   Result<Outlook> outlook = Error(Code::kUnavailable, "");
   if (arguments.place.onKubernetes()) {
-    const auto client = arguments.place.connect(context);
-    if (!client) return;
-    outlook = outlookThere(*client, job);
+    const auto runs = arguments.place.openCluster(context);
+    if (!runs) return;
+    outlook = outlookThere(runs->client(), job);
   } else {
     const auto store = openStore(context);
     if (!store) return;
-    outlook = outlookHere(*store, job);
+    outlook = surveyLocal(*store, job, store->next(job.name));
   }
   if (!outlook) return context.fail(outlook.error());
   const gang::Roster roster = gang::makeRoster(job, outlook->layout);

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.h"
+
 namespace dure::cli {
 
 void JobArguments::addTo(CLI::App& command) {
@@ -19,7 +21,7 @@ void JobArguments::addTo(CLI::App& command) {
   command.add_option("-w,--workers", workers, "How many workers")->option_text("N");
   command
       .add_option("-s,--strategy", strategy,
-                  "How processes find each other: plain, torch, tensorflow, mpi, horovod, native")
+                  "How processes find each other: " + join(spec::strategyWords(), ", "))
       ->option_text("NAME");
   command.add_option("-p,--processes", processes, "Processes of each worker")->option_text("N");
   command.add_option("-e,--env", env, "Set a variable of the program")

@@ -3,310 +3,78 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <ostream>
 
 #include <fmt/core.h>
 
-#include "backend/kubernetes/objects.h"
-#include "backend/kubernetes/record.h"
-#include "base/process.h"
-#include "base/text.h"
-#include "bundle/folder.h"
-#include "cli/kubernetes_follow.h"
-#include "cli/kubernetes_runs.h"
+#include "backend/kubernetes/run_creation.h"
+#include "backend/kubernetes/run_objects.h"
+#include "cli/follow_view.h"
 #include "cli/outcome.h"
 
 namespace dure::cli {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-constexpr int kMostAttempts = 20;
-// True if what is written to `path` outlives the pod.
-bool isKept(const spec::Job& job, const std::string& path) {
-  const fs::path whole = (fs::path(kubernetes::kPodWorkdir) / path).lexically_normal();
-  for (const spec::Volume& volume : spec::allVolumes(job)) {
-    const fs::path root = (fs::path(kubernetes::kPodWorkdir) / volume.path).lexically_normal();
-    const auto [end, rest] = std::mismatch(root.begin(), root.end(), whole.begin(), whole.end());
-    if (end == root.end() && !volume.read_only) return true;
-  }
-  return false;
-}
-
-// A native job needs its folder only for what it reads from there.
-bool needsFolder(const spec::Job& job) {
-  if (!job.program.ship) return false;
-  if (job.strategy != spec::Strategy::kNative) return true;
-  for (const std::string& path :
-       {job.train.data.path, job.train.model.file, job.train.model.weights}) {
-    if (!path.empty() && fs::path(path).is_relative() && !isKept(job, path)) return true;
-  }
-  return false;
-}
-
-// Where volumes lie in the folder: what is there now belongs to this machine, and must not be put
-// over what is on the volume.
-std::vector<std::string> volumePaths(const spec::Job& job) {
-  std::vector<std::string> paths;
-  for (const spec::Volume& volume : spec::allVolumes(job)) {
-    const fs::path path = fs::path(volume.path).lexically_normal();
-    if (path.is_relative()) paths.push_back(path.has_filename() ? path : path.parent_path());
-  }
-  return paths;
-}
-
-// That what the job names is there, as far as this user may see it.
-Status checkNamed(kube::KubeClient& client, const spec::Job& job) {
-  struct Named {
-    const char* field;
-    const char* what;
-    kube::KubeKind kind;
-    std::string name;
-  };
-  std::vector<Named> all;
-  for (const spec::Volume& volume : spec::allVolumes(job)) {
-    if (!volume.claim.empty())
-      all.push_back({"volumes", "claim", kube::kinds::kClaims, volume.claim});
-  }
-  for (const std::string& secret : job.kubernetes.pull_secrets) {
-    all.push_back({"kubernetes.pull_secrets", "secret", kube::kinds::kSecrets, secret});
-  }
-  if (!job.kubernetes.account.empty()) {
-    all.push_back({"kubernetes.account", "service account", kube::kinds::kServiceAccounts,
-                   job.kubernetes.account});
-  }
-  const std::string& name_space = client.access().name_space;
-  for (const Named& named : all) {
-    const auto found = client.get({named.kind, name_space, named.name, ""});
-    if (found || found.error().code() == Code::kDenied) continue;
-    if (found.error().code() != Code::kNotFound) return found.error();
-    return Error(Code::kInvalid, fmt::format("{}: there is no {} {} in namespace {}", named.field,
-                                             named.what, named.name, name_space));
-  }
-  return {};
-}
-
-// Everything that is created before the manager, and the manager last: what a run needs is there
-// when it begins. The record owns the rest, so that it is enough to remove that.
-class Creation {
- public:
-  Creation(kube::KubeClient& client, const spec::Job& job) : client_(client), job_(job) {}
-
-  Result<kubernetes::KubeRun> create() {
-    std::string archive;
-    if (needsFolder(job_)) {
-      auto folder = bundle::packFolder(
-          job_.program.workdir, {.limit = job_.program.ship_limit, .without = volumePaths(job_)});
-      if (!folder) return std::move(folder).error();
-      archive = std::move(folder->archive);
-    }
-    spec::Job inside = job_;
-    inside.program.workdir = kubernetes::kPodWorkdir;
-    run_ = {.name_space = client_.access().name_space, .job = job_.name, .number = 1};
-    auto records = kubernetes::listRecords(client_, run_.name_space, job_.name);
-    if (!records) return std::move(records).error();
-    for (const kubernetes::KubeRecord& record : *records) {
-      run_.number = std::max(run_.number, record.run.number + 1);
-    }
-    // Something of that name may be somebody else's, or be left of a run that is being removed.
-    for (int attempt = 1;; ++attempt, ++run_.number) {
-      if (auto made = createRecord(inside); !made) return std::move(made).error();
-      const auto made = createRest(inside, archive);
-      if (made) return run_;
-      undo();
-      if (made.error().code() != Code::kExists || attempt == kMostAttempts) return made.error();
-    }
-  }
-
- private:
-  // By deleting what is ours for certain: the record, with which goes what it owns.
-  void undo() {
-    if (granted_) {
-      static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
-    }
-    static_cast<void>(client_.remove({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""},
-                                     {.uid = record_.at("metadata").at("uid").get<std::string>()}));
-  }
-
-  // With this number, or the next that is free.
-  Status createRecord(const spec::Job& inside) {
-    while (true) {
-      const kubernetes::KubeObject object = kubernetes::recordObject(run_, inside);
-      auto made = client_.create({object.kind, run_.name_space, "", ""}, object.object);
-      if (made) {
-        record_ = *std::move(made);
-        return {};
-      }
-      if (made.error().code() != Code::kExists) return std::move(made).error();
-      ++run_.number;
-    }
-  }
-
-  Status createRest(const spec::Job& inside, const std::string& archive) {
-    const json owner = kubernetes::ownerReference(record_);
-    for (const kubernetes::KubeObject& object :
-         kubernetes::supportObjects(run_, inside, randomToken(), owner)) {
-      if (auto made = put(object.kind, object.object); !made) return made;
-    }
-    if (auto made = createAccount(inside, owner); !made) return made;
-    for (json& piece : kubernetes::folderObjects(run_, archive)) {
-      piece["metadata"]["ownerReferences"] = json::array({owner});
-      if (auto made = put(kube::kinds::kConfigMaps, piece); !made) return made;
-    }
-    const kubernetes::KubeObject manager = kubernetes::managerObject(
-        run_, inside, kubernetes::imagesFromEnvironment(), archive.size(), owner);
-    return put(manager.kind, manager.object);
-  }
-
-  // The account of the manager and its rights, unless an administrator has made them.
-  Status createAccount(const spec::Job& inside, const json& owner) {
-    if (!inside.kubernetes.account.empty()) return {};
-    // Who may not grant it has the scheduler place the pods.
-    const auto granted = grantNodes();
-    if (!granted && job_.gpus > 0) {
-      return Error(
-          granted.error().code(),
-          "gpus: how they are split is planned from all nodes, which the manager cannot be "
-          "let see: " +
-              granted.error().message());
-    }
-    json owners = json::array({owner});
-    if (granted) owners.push_back(kubernetes::ownerReference(*granted));
-    std::vector<kubernetes::KubeObject> objects =
-        kubernetes::accountObjects(run_, kubernetes::EventRights::kGranted, owners);
-    auto role = put(objects.front().kind, objects.front().object);
-    if (!role && role.error().code() == Code::kDenied) {
-      objects = kubernetes::accountObjects(run_, kubernetes::EventRights::kLeftOut, owners);
-      role = put(objects.front().kind, objects.front().object);
-    }
-    if (!role) return role;
-    objects.erase(objects.begin());
-    for (const kubernetes::KubeObject& object : objects) {
-      if (auto made = put(object.kind, object.object); !made) return made;
-    }
-    return {};
-  }
-
-  // The ClusterRole that lets the manager see nodes.
-  Result<json> grantNodes() {
-    removeForgotten();
-    const auto owner = client_.get({kube::kinds::kNamespaces, "", run_.name_space, ""});
-    if (!owner) return owner.error();
-    auto role =
-        client_.create({kube::kinds::kClusterRoles},
-                       kubernetes::clusterRole(run_, kubernetes::ownerReference(*owner)).object);
-    if (!role) return role;
-    granted_ = true;
-    const auto bound =
-        client_.create({kube::kinds::kClusterRoleBindings},
-                       kubernetes::clusterBinding(run_, kubernetes::ownerReference(*role)).object);
-    if (bound) return role;
-    granted_ = false;
-    static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
-    return bound.error();
-  }
-
-  // What runs of this namespace have left whose Job was deleted while no manager was there.
-  void removeForgotten() {
-    const auto roles = client_.listAll(
-        {kube::kinds::kClusterRoles, "", "", ""},
-        {.labels = fmt::format("{}={}", kubernetes::labels::kManagedBy, plan::kManagedByDure),
-         .fields = ""});
-    if (!roles) return;
-    for (const json& role : *roles) {
-      const json labels = role.at("metadata").value("labels", json::object());
-      const kubernetes::KubeRun run{
-          .name_space = run_.name_space,
-          .job = labels.value(kubernetes::labels::kJob, ""),
-          .number = std::atoi(labels.value(kubernetes::labels::kRun, "0").c_str())};
-      const std::string name = role.at("metadata").at("name");
-      if (name != run.clusterObject()) continue;
-      const auto record = client_.get({kube::kinds::kConfigMaps, run.name_space, run.object(), ""});
-      if (record || record.error().code() != Code::kNotFound) continue;
-      static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", name, ""},
-                                       {.uid = role.at("metadata").at("uid").get<std::string>()}));
-    }
-  }
-
-  Status put(const kube::KubeKind& kind, const json& object) {
-    if (interruptions() > 0) return Error(Code::kUnavailable, "interrupted");
-    auto made = client_.create({kind, kind.namespaced ? run_.name_space : "", "", ""}, object);
-    if (!made) return std::move(made).error();
-    return {};
-  }
-
-  kube::KubeClient& client_;
-  const spec::Job& job_;
-  kubernetes::KubeRun run_;
-  json record_;
-  bool granted_ = false;
-};
-
-}  // namespace
-
-Status checkForKubernetes(kube::KubeClient& client, const spec::Job& job) {
-  if (job.program.image.empty() && job.strategy != spec::Strategy::kNative) {
-    return Error(Code::kInvalid,
-                 "program.image: on Kubernetes a program runs in an image; name one, such as "
-                 "python:3.11");
-  }
-  for (const auto& [field, path] :
-       {std::pair("output", job.output), std::pair("checkpoint.path", job.checkpoint.path)}) {
-    if (path.empty() || isKept(job, path)) continue;
-    return Error(Code::kInvalid,
-                 fmt::format("{}: {} is inside the pod and would be lost with it; put it on a "
-                             "volume, such as volumes: [{{path: {}, claim: NAME}}]",
-                             field, path, fs::path(path).begin()->string()));
-  }
-  if (auto there = checkNamed(client, job); !there) return there;
-  if (job.timeouts.heartbeat.count() == 0) {
-    return Error(
-        Code::kInvalid,
-        "timeouts.heartbeat: on Kubernetes a pod that is not heard of for so long is taken "
-        "for lost, so it cannot be never; give a time, such as 30s");
-  }
-  // With an account of its own the manager finds out what it may.
-  if (job.gpus > 0 && job.kubernetes.account.empty()) {
-    for (const kube::KubeKind& kind : {kube::kinds::kNodes, kube::kinds::kPods}) {
-      const auto allowed = client.isAllowed("list", {kind, "", "", ""});
-      if (!allowed) return allowed.error();
-      if (*allowed) continue;
-      return Error(Code::kDenied,
-                   fmt::format("gpus: how {} GPUs are split is planned from all nodes, and you may "
-                               "not list {} of the whole cluster; give workers and resources.gpus "
-                               "instead",
-                               job.gpus, kind.plural));
-    }
-  }
-  return {};
-}
-
-int runOnKubernetes(Context& context, kube::KubeClient& client, spec::Job job,
-                    const KubernetesRunOptions& options) {
-  if (auto checked = checkForKubernetes(client, job); !checked) {
-    context.fail(checked.error());
-    return context.code;
-  }
+// Chooses another name if this one is in use and nobody chose it; false if the command has failed.
+bool findName(Context& context, kube::KubeClient& client, spec::Job& job, bool ad_hoc) {
   const std::string wanted = job.name;
   for (int suffix = 2;; ++suffix) {
-    const auto active = findActiveRun(client, client.access().name_space, job.name);
+    const auto active = kubernetes::findActiveRun(client, client.access().name_space, job.name);
     if (!active) {
       context.fail(active.error());
-      return context.code;
+      return false;
     }
-    if (!*active) break;
-    if (!options.ad_hoc) {
+    if (!*active) return true;
+    if (!ad_hoc) {
       context.mistake(fmt::format(
           "{} is running already; stop it with `dure stop {} --on kubernetes`, or choose another "
           "--name",
           (*active)->text(), (*active)->text()));
-      return context.code;
+      return false;
     }
     job.name = fmt::format("{}-{}", wanted, suffix);
   }
+}
+
+int follow(Context& context, runs::Runs& runs, const runs::RunId& id) {
+  const auto began = std::chrono::steady_clock::now();
+  FollowView view(context, runs, id);
+  const auto run = runs.follow(id, view, Wait());
+  if (!run) {
+    view.say(run.error().message());
+    if (run.error().code() == Code::kNotFound) return kInterrupted;
+    // What never could begin leaves nothing behind.
+    if (run.error().code() == Code::kUnavailable) static_cast<void>(runs.remove(id, true, Wait()));
+    return kPlaceFailed;
+  }
+  if (!run->state.outcome) {
+    view.say(fmt::format("{} has lost its manager", id.text()));
+    return kPlaceFailed;
+  }
+  const gang::Outcome outcome = *run->state.outcome;
+  const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
+  view.say(describeEnd(id.text(), outcome, run->state.reason, run->state.generation - 1, took));
+  // Neither does what never could run.
+  const bool ran =
+      std::any_of(run->entries.begin(), run->entries.end(),
+                  [](const gang::Entry& entry) { return entry.kind == gang::EntryKind::kRunning; });
+  if (outcome == gang::Outcome::kPlaceFailed && !ran)
+    static_cast<void>(runs.remove(id, true, Wait()));
+  return exitCode(outcome);
+}
+
+}  // namespace
+
+int runOnKubernetes(Context& context, kubernetes::KubeRuns& runs, spec::Job job,
+                    const KubernetesRunOptions& options) {
+  kube::KubeClient& client = runs.client();
+  if (auto checked = kubernetes::checkRun(client, job); !checked) {
+    context.fail(checked.error());
+    return context.code;
+  }
+  if (!findName(context, client, job, options.ad_hoc)) return context.code;
   countInterruptions();
-  auto run = Creation(client, job).create();
+  const auto run = kubernetes::createRun(client, job, [] { return interruptions() > 0; });
   if (!run) {
     context.fail(run.error());
     return interruptions() > 0 ? kInterrupted : context.code;
@@ -316,7 +84,7 @@ int runOnKubernetes(Context& context, kube::KubeClient& client, spec::Job job,
     return kDone;
   }
   signal(SIGPIPE, SIG_IGN);
-  return followKubeRun(context, client, *run);
+  return follow(context, runs, {.name = run->job, .number = run->number});
 }
 
 }  // namespace dure::cli

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "backend/kubernetes/kube_runs.h"
 #include "cli/command.h"
-#include "kube/client.h"
 #include "spec/job.h"
 
 namespace dure::cli {
@@ -13,10 +13,7 @@ struct KubernetesRunOptions {
 
 // Creates a run of the job in the cluster and follows it to its end (or, detached, returns when its
 // manager has been created); the exit code.
-int runOnKubernetes(Context& context, kube::KubeClient& client, spec::Job job,
+int runOnKubernetes(Context& context, kubernetes::KubeRuns& runs, spec::Job job,
                     const KubernetesRunOptions& options);
-
-// What can be known to be wrong before anything is created.
-Status checkForKubernetes(kube::KubeClient& client, const spec::Job& job);
 
 }  // namespace dure::cli

@@ -29,8 +29,10 @@ namespace {
 constexpr auto kRedraw = std::chrono::milliseconds(200);
 constexpr auto kLeftovers = std::chrono::seconds(30);
 
-local::LocalBackend::Options backendOptions(const runs::RunStore& store, const runs::RunId& id) {
-  return {.run = id.text(), .agent = agentProgram(), .directory = store.paths(id).tasks()};
+local::LocalBackend::Options backendOptions(const runs::RunStore& store, const spec::Job& job,
+                                            const runs::RunId& id) {
+  return {
+      .job = job, .run = id.text(), .agent = agentProgram(), .directory = store.paths(id).tasks()};
 }
 
 // One run in this process, from the record to the exit code.
@@ -42,7 +44,7 @@ class LocalRun {
         run_(std::move(run)),
         before_(std::move(before)),
         view_(context.out, context.err, clock_, TerminalView::detect()),
-        backend_(loop_, backendOptions(store, run_.id)) {
+        backend_(loop_, backendOptions(store, job_, run_.id)) {
     signals_.add(SIGQUIT);
   }
 
@@ -76,8 +78,8 @@ class LocalRun {
                       .generation = before_.generation,
                       .run_id = run_.run_id};
     if (auto written = writer_->append(first); !written) return written;
-    if (auto begun = backend_.begin(job_); !begun) return begun;
-    auto site = backend_.survey(job_);
+    if (auto begun = backend_.begin(); !begun) return begun;
+    auto site = backend_.survey();
     if (!site) return std::move(site).error();
     site->run_id = run_.run_id;
     signal(SIGPIPE, SIG_IGN);
@@ -157,10 +159,15 @@ std::string agentProgram() {
   return (self.parent_path() / "dure-agent").string();
 }
 
-Result<gang::Site> surveyLocal(const runs::RunStore& store, const spec::Job& job,
-                               const runs::RunId& id) {
+Result<Outlook> surveyLocal(const runs::RunStore& store, const spec::Job& job,
+                            const runs::RunId& id) {
   asio::io_context loop(1);
-  return local::LocalBackend(loop, backendOptions(store, id)).survey(job);
+  local::LocalBackend backend(loop, backendOptions(store, job, id));
+  auto site = backend.survey();
+  if (!site) return std::move(site).error();
+  auto layout = backend.layout();
+  if (!layout) return std::move(layout).error();
+  return Outlook{*std::move(site), *std::move(layout)};
 }
 
 int runLocal(Context& context, runs::RunStore& store, spec::Job job,

@@ -14,9 +14,15 @@ namespace dure::cli {
 // The agent program: it lies beside this one.
 std::string agentProgram();
 
+// What the next run of a job would be told, and its layout.
+struct Outlook {
+  gang::Site site;
+  gang::Layout layout;
+};
+
 // What the ranks of a run with this identity would see on this machine. Nothing starts.
-Result<gang::Site> surveyLocal(const runs::RunStore& store, const spec::Job& job,
-                               const runs::RunId& id);
+Result<Outlook> surveyLocal(const runs::RunStore& store, const spec::Job& job,
+                            const runs::RunId& id);
 
 struct LocalRunOptions {
   bool detach = false;

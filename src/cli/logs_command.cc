@@ -2,29 +2,17 @@
 
 #include <memory>
 #include <ostream>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <fmt/core.h>
-
-#include "backend/kubernetes/record.h"
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/kubernetes_follow.h"
-#include "cli/kubernetes_runs.h"
+#include "cli/commands.h"
 #include "cli/place_arguments.h"
-#include "runs/log_follower.h"
-#include "runs/run_reader.h"
+#include "protocol/rank_label.h"
 
 namespace dure::cli {
 namespace {
-
-constexpr auto kLogPoll = std::chrono::milliseconds(100);
-constexpr auto kAskAgain = std::chrono::seconds(1);
-// For the last words of pods that have ended.
-constexpr Duration kLogDrain{10'000};
 
 struct LogsArguments {
   std::string name;
@@ -50,77 +38,26 @@ void print(std::ostream& out, const LogsArguments& arguments, int generation, in
                  .dump()
           << "\n";
     } else {
-      out << "[" << rank << "] " << line << "\n";
+      out << protocol::rankLabel(rank) << line << "\n";
     }
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
 }
 
-void logsOfPods(Context& context, const LogsArguments& arguments) {
-  const auto client = arguments.place.connect(context);
-  if (!client) return;
-  const auto run = kubernetes::findRun(*client, client->access().name_space, arguments.name);
-  if (!run) return context.fail(run.error());
-  const auto view = readKubeRun(*client, *run);
-  if (!view) return context.fail(view.error());
-  auto generation = arguments.generation;
-  if (!generation && !arguments.follow) generation = view->state.generation;
-  signal(SIGPIPE, SIG_DFL);
-  PodLogs logs(*client, *run, generation, [&](int g, int rank, std::string_view lines) {
-    if (arguments.rank && *arguments.rank != rank) return;
-    print(context.out, arguments, g, rank, lines);
-    context.out.flush();
-  });
-  if (!arguments.follow) {
-    const auto pods = client->listAll({kube::kinds::kPods, run->name_space, "", ""},
-                                      {.labels = kubernetes::selectorOf(*run, "task")});
-    if (!pods) return context.fail(pods.error());
-    if (auto looked = logs.see(*pods, false); !looked) context.fail(looked.error());
-    return;
-  }
-  RunWatch watch(*client, *run);
-  KubeRunObjects objects;
-  bool stale = false;
-  while (true) {
-    if (auto news = watch.next(kLogPoll)) {
-      objects = *std::move(news);
-      stale = true;
-    }
-    const auto trouble = watch.trouble();
-    if (trouble && trouble->code() == Code::kDenied) return context.fail(*trouble);
-    if (!stale) continue;
-    if (auto looked = logs.see(objects.pods, true); !looked) return context.fail(looked.error());
-    const auto now = followed(*client, *run, objects);
-    if (now ? now->over : now.error().code() == Code::kNotFound) break;
-    // Whatever else keeps us from it, the run goes on.
-    stale = !now;
-    if (stale) std::this_thread::sleep_for(kAskAgain);
-  }
-  readLastWords(*client, *run, watch, logs, kLogDrain);
-}
-
 void logsCommand(Context& context, const LogsArguments& arguments) {
-  if (arguments.place.onKubernetes()) return logsOfPods(context, arguments);
-  const auto store = openStore(context);
-  if (!store) return;
-  const auto id = store->find(arguments.name);
+  const auto runs = arguments.place.openRuns(context);
+  if (!runs) return;
+  const auto id = runs->find(arguments.name);
   if (!id) return context.fail(id.error());
-  const runs::RunPaths paths = store->paths(*id);
-  auto generation = arguments.generation;
-  if (!generation && !arguments.follow) generation = runs::LogFollower::newestGeneration(paths);
-  runs::LogFollower follower(paths, {.rank = arguments.rank, .generation = generation});
-  const auto show = [&](int g, int rank, std::string_view lines) {
-    print(context.out, arguments, g, rank, lines);
-  };
   signal(SIGPIPE, SIG_DFL);
-  while (arguments.follow) {
-    const bool over = !store->coordinator(*id);
-    follower.poll(false, show);
-    context.out.flush();
-    if (over) break;
-    std::this_thread::sleep_for(kLogPoll);
-  }
-  follower.poll(true, show);
+  const auto read = runs->logs(
+      *id, {.rank = arguments.rank, .generation = arguments.generation, .follow = arguments.follow},
+      [&](int generation, int rank, std::string_view lines) {
+        print(context.out, arguments, generation, rank, lines);
+        context.out.flush();
+      },
+      Wait());
+  if (!read) context.fail(read.error());
 }
 
 }  // namespace
@@ -129,7 +66,7 @@ void addLogs(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<LogsArguments>();
   CLI::App* command = app.add_subcommand("logs", "Print what the ranks of a run printed");
   command->footer("Without --generation or -f: of the newest generation.");
-  command->add_option("run", arguments->name, "NAME for its newest run, or NAME.NUMBER")
+  command->add_option(kRunArgument, arguments->name, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN")
       ->required();
   command->add_flag("-f,--follow", arguments->follow, "Go on until the run ends");

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "runs/local_runs.h"
+
 namespace dure::cli {
 namespace {
 
@@ -23,11 +25,21 @@ void PlaceArguments::addTo(CLI::App& command) {
       ->needs(place);
 }
 
-std::unique_ptr<kube::KubeClient> PlaceArguments::connect(Context& context) const {
+std::unique_ptr<runs::Runs> PlaceArguments::openRuns(Context& context) const {
+  if (onKubernetes()) return openCluster(context);
+  auto store = openStore(context);
+  if (!store) return nullptr;
+  return std::make_unique<runs::LocalRuns>(*std::move(store));
+}
+
+std::unique_ptr<kubernetes::KubeRuns> PlaceArguments::openCluster(Context& context) const {
   auto found = kube::findAccess(access);
-  if (found) return std::make_unique<kube::KubeClient>(*std::move(found), kRequestPatience);
-  context.fail(found.error());
-  return nullptr;
+  if (!found) {
+    context.fail(found.error());
+    return nullptr;
+  }
+  return std::make_unique<kubernetes::KubeRuns>(
+      std::make_unique<kube::KubeClient>(*std::move(found), kRequestPatience));
 }
 
 }  // namespace dure::cli

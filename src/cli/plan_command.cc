@@ -5,7 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/kubernetes/cluster_inventory.h"
-#include "cli/command.h"
+#include "backend/local/machine.h"
+#include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "cli/plan_inventory.h"
 #include "cli/plan_view.h"
@@ -47,7 +48,7 @@ Result<plan::Inventory> inventoryFor(const PlanArguments& arguments, const spec:
     kube::KubeClient client(*std::move(access), Duration{10'000});
     return kubernetes::readInventory(client, job.nodes);
   }
-  return inventoryOfMachine(job.nodes);
+  return local::machineInventory(job.nodes);
 }
 
 void planCommand(Context& context, const PlanArguments& arguments) {

@@ -14,8 +14,4 @@ Result<plan::Inventory> inventoryOfFree(const std::string& list, const spec::Nod
 // From what `kubectl get nodes,pods -A -o json` printed; "-" is standard input.
 Result<plan::Inventory> inventoryOfFile(const std::string& path, const spec::NodeChoice& names);
 
-// This machine as the one node: its processors, the memory that is available, its GPUs. What runs
-// on it is not asked.
-plan::Inventory inventoryOfMachine(const spec::NodeChoice& names);
-
 }  // namespace dure::cli

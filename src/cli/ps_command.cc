@@ -7,55 +7,35 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "cli/command.h"
-#include "cli/kubernetes_runs.h"
+#include "cli/commands.h"
 #include "cli/place_arguments.h"
 #include "cli/table.h"
-#include "runs/run_reader.h"
 
 namespace dure::cli {
 namespace {
 
-// Fails the command if they cannot be read.
-std::optional<std::vector<runs::RunView>> findRuns(Context& context, const PlaceArguments& place) {
-  if (place.onKubernetes()) {
-    const auto client = place.connect(context);
-    if (!client) return std::nullopt;
-    auto runs = readKubeRuns(*client, client->access().name_space);
-    if (runs) return *std::move(runs);
-    context.fail(runs.error());
-    return std::nullopt;
-  }
-  const auto store = openStore(context);
-  if (!store) return std::nullopt;
-  return runs::readRuns(*store);
-}
-
 void psCommand(Context& context, const PlaceArguments& place, bool as_json) {
-  const auto found = findRuns(context, place);
-  if (!found) return;
-  const std::vector<runs::RunView>& runs = *found;
+  const auto runs = place.openRuns(context);
+  if (!runs) return;
+  const auto found = runs->list();
+  if (!found) return context.fail(found.error());
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const runs::RunView& run : runs) list.push_back(runs::toJson(run));
+    for (const runs::RunView& run : *found) list.push_back(runs::toJson(run));
     context.out << list.dump(2) << "\n";
     return;
   }
-  if (runs.empty()) {
+  if (found->empty()) {
     context.out << "no runs yet; start one with `dure run JOB.yaml`\n";
     return;
   }
   std::vector<std::vector<std::string>> rows{
       {"RUN", "STATUS", "WORKERS", "GENERATION", "STEP", "AGE", "WHY"}};
-  for (const runs::RunView& run : runs) {
+  for (const runs::RunView& run : *found) {
     const bool dated = run.state.created != TimePoint{};
     const auto age = std::chrono::duration_cast<Duration>(SystemClock().now() - run.state.created);
-    std::string why = run.state.reason;
-    if (run.status == "lost") {
-      why = place.onKubernetes() ? "its manager is gone"
-                                 : "its dure process died: dure run --resume " + run.id.text();
-    }
-    rows.push_back({run.id.text(), run.status, std::to_string(run.state.workers),
+    const std::string& why = run.advice.empty() ? run.state.reason : run.advice;
+    rows.push_back({run.id.text(), runs::statusName(run.status), std::to_string(run.state.workers),
                     std::to_string(run.state.generation), run.step ? std::to_string(*run.step) : "",
                     dated ? describeDuration(age) : "-", why});
   }

@@ -10,7 +10,7 @@
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/render.h"
 #include "base/text.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/job_arguments.h"
 
 namespace dure::cli {
@@ -55,7 +55,7 @@ std::vector<std::string> notesOn(const spec::Job& job) {
         "{} is not sent along; the image must have it where it starts its programs", file));
   }
   // Where a program writes is its own affair.
-  if (job.strategy != spec::Strategy::kNative) return notes;
+  if (!spec::runsTrainer(job)) return notes;
   if (!job.output.empty() && !isOnVolume(job, job.output)) {
     notes.push_back(fmt::format("output: {} is on no volume, so the model is gone when its pod is",
                                 job.output));

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "cli/kubernetes_run.h"
 #include "cli/local_run.h"
@@ -44,9 +44,9 @@ void runCommand(Context& context, const RunArguments& arguments) {
   if (!reportProblems(context, loaded)) return;
   const bool unnamed = arguments.job.adHoc() && arguments.job.name.empty();
   if (arguments.place.onKubernetes()) {
-    const auto client = arguments.place.connect(context);
-    if (!client) return;
-    context.code = runOnKubernetes(context, *client, loaded.job,
+    const auto runs = arguments.place.openCluster(context);
+    if (!runs) return;
+    context.code = runOnKubernetes(context, *runs, loaded.job,
                                    {.detach = arguments.detach, .ad_hoc = unnamed});
     return;
   }

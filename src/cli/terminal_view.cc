@@ -12,8 +12,10 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/chart.h"
+#include "protocol/rank_label.h"
 #include "protocol/report.h"
 
 namespace dure::cli {
@@ -47,7 +49,8 @@ TerminalView::Options TerminalView::detect() {
   Options options;
   const char* term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";
-  options.status_line = isatty(STDERR_FILENO) != 0 && !dumb;
+  // Lines of the log would break it.
+  options.status_line = isatty(STDERR_FILENO) != 0 && !dumb && !isLogged(LogLevel::kInfo);
   options.colour = isatty(STDOUT_FILENO) != 0 && !dumb && std::getenv("NO_COLOR") == nullptr;
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.width = size.ws_col;
@@ -61,7 +64,7 @@ TerminalView::TerminalView(std::ostream& out, std::ostream& err, const Clock& cl
 TerminalView::~TerminalView() { clearStatus(); }
 
 std::string TerminalView::prefix(int rank) const {
-  if (!options_.colour) return fmt::format("[{}] ", rank);
+  if (!options_.colour) return protocol::rankLabel(rank);
   return fmt::format("\x1b[{}m[{}]\x1b[0m ",
                      kColours[static_cast<std::size_t>(rank) % kColours.size()], rank);
 }

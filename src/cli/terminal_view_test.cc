@@ -40,13 +40,14 @@ class TerminalViews : public testing::Test {
                        strength.what);
   }
 
-  gang::Gang gangOf(int workers) {
+  static spec::Job jobOf(int workers) {
     spec::Job job;
     job.name = "train";
     job.workers = {.min = workers, .max = workers};
     job.program.command = {"true"};
-    return gang::Gang(job, {});
+    return job;
   }
+  gang::Gang gangOf(int workers) { return gang::Gang(jobOf(workers), {}); }
   static gang::Entry make(gang::EntryKind kind, int generation) {
     gang::Entry entry{.kind = kind};
     entry.generation = generation;
@@ -105,7 +106,7 @@ TEST_F(TerminalViews, TheStatusLineTellsPhaseTasksAndTime) {
   view({.status_line = true});
   gang::Gang gang = gangOf(2);
   static_cast<void>(gang.begin(clock_.now()));
-  static_cast<void>(gang.handle(gang::GangPlaced{gang::Layout{2}}, clock_.now()));
+  static_cast<void>(gang.handle(gang::GangPlaced{gang::makeRoster(jobOf(2), 2)}, clock_.now()));
   view_->tick(standing(gang));
   EXPECT_EQ(said(), std::string(kClear) + "starting · 0 of 2 ranks up · 0 s");
   clock_.advance(Duration(400));

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -303,7 +305,13 @@ class Adoptions {
 
 }  // namespace
 
+bool zeroCopyIsOn() {
+  const char* set = std::getenv("DURE_ZERO_COPY");
+  return set == nullptr || std::string_view(set) != "0";
+}
+
 Result<std::unique_ptr<AdoptedMemory>> AdoptedMemory::adopt(std::span<std::byte> range) {
+  if (!zeroCopyIsOn()) return Error(Code::kDenied, "DURE_ZERO_COPY=0");
   const auto pages = wholePagesOf(range);
   if (pages.size() < kLeastAdopted) {
     return Error(Code::kInvalid, fmt::format("{} bytes are too few to adopt", range.size()));

@@ -14,6 +14,9 @@ namespace dure::collective {
 // What is less is not adopted: copying it costs less than the trouble.
 inline constexpr std::size_t kLeastAdopted = 48u << 10u;
 
+// False with DURE_ZERO_COPY=0: then no memory is adopted, and every operation copies its data.
+bool zeroCopyIsOn();
+
 // Memory of this process that the other processes of the host can be let into, at the address that
 // it had before: its whole pages are put into a file without a name and mapped from there, so that
 // pointers into it stay what they are. All of this process's adopted memory is in one file, of
@@ -24,7 +27,8 @@ class AdoptedMemory {
  public:
   // The range stays allocated until the object is destroyed, and nobody uses it during the call.
   // Invalid if it has too few whole pages, or is not ordinary memory as of the heap; Exists if a
-  // part of it is adopted already; else what the system does not allow. Nothing has changed then.
+  // part of it is adopted already; Denied if zero-copy is off; else what the system does not
+  // allow. Nothing has changed then.
   static Result<std::unique_ptr<AdoptedMemory>> adopt(std::span<std::byte> range);
 
   // The memory is the process's own again, with the numbers that it had, and peers that still have

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -137,6 +138,26 @@ TEST(HostGroupInPlace, AllCopyIfOneHasNotAdopted) {
     }
     return group.doneInPlace() == 12 ? 0 : 3;  // in the turns that are nobody's
   });
+}
+
+// One member that says so is enough, so that nobody waits for another who does it otherwise.
+TEST(HostGroupInPlace, AllCopyIfZeroCopyIsOff) {
+  for (const bool everywhere : {true, false}) {
+    runAsProcesses(3, [everywhere](HostGroup& group) {
+      if (everywhere || group.member() == 1) setenv("DURE_ZERO_COPY", "0", 1);
+      const auto me = static_cast<std::size_t>(group.member());
+      const auto inputs = reference::inputsFor(Number::kFloat32, 100'000, 3);
+      const Bytes expected = reference::reduce(Number::kFloat32, Reduction::kSum, inputs);
+      Numbers numbers(group.member(), expected.size());
+      if (numbers.isAdopted() == (everywhere || group.member() == 1)) return 1;
+      for (int turn = 0; turn < 5; ++turn) {
+        numbers = inputs[me];
+        if (!group.allReduce(numbers.data(), Number::kFloat32, Reduction::kSum)) return 2;
+        if (!(numbers == expected)) return 3;
+      }
+      return group.doneInPlace() == 0 ? 0 : 4;
+    });
+  }
 }
 
 TEST(HostGroupInPlace, AllCopyIfOneCannotBeOpened) {

@@ -4,8 +4,10 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "coordinator/coordinator_agent.h"
+#include "coordinator/coordinator_log.h"
 #include "protocol/report.h"
 
 namespace dure::coordinator {
@@ -13,6 +15,7 @@ namespace {
 
 using tcp = asio::ip::tcp;
 
+constexpr const char* kPart = "coordinator";
 constexpr auto kTick = std::chrono::milliseconds(100);
 // For what an agent has sent before it ended.
 constexpr auto kLastWordsPatience = std::chrono::seconds(5);
@@ -46,6 +49,7 @@ Status Coordinator::start(std::function<void(gang::Outcome, const std::string&)>
     acceptor_.open(endpoint.protocol());
     acceptor_.bind(endpoint);
     acceptor_.listen();
+    logInfo(kPart, "run {} listens on {}:{}", options_.run, options_.site.listen, port());
   } catch (const boost::system::system_error& error) {
     return Error(Code::kUnavailable,
                  "listen on " + options_.site.listen + ": " + error.code().message());
@@ -60,7 +64,10 @@ Status Coordinator::start(std::function<void(gang::Outcome, const std::string&)>
     if (!server) return std::move(server).error();
     store_server_ = *std::move(server);
   }
-  backend_.listen({.placed = [this](const gang::Layout& layout) { see(gang::GangPlaced{layout}); },
+  backend_.listen({.placed =
+                       [this](const gang::Roster& roster) {
+                         see(gang::GangPlaced{roster, backend_.choosesNodes()});
+                       },
                    .waits = [this](const std::string& why) { see(gang::GangWaits{why}); },
                    .impossible = [this](const std::string& why) { see(gang::PlaceFailed{why}); },
                    .refused =
@@ -116,6 +123,7 @@ void Coordinator::greet(const std::shared_ptr<Agent>& agent, const net::Frame& f
   agent->pid = hello->pid;
   agent->connection->setLimit(net::kMaxFrame);
   agents_[agent->task] = agent;
+  logDebug(kPart, "welcomes {} of generation {}", agent->task, agent->generation);
   agent->send(protocol::MessageType::kWelcome,
               protocol::Welcome{.stop_ms = options_.job.timeouts.stop.count(),
                                 .lease_ms = options_.site.lease.count(),
@@ -307,6 +315,11 @@ void Coordinator::gone(const std::string& task) {
 // Decisions are made one after the other: what an action makes us see is handled after the actions
 // that were decided before.
 void Coordinator::see(const gang::Seen& seen) {
+  if (isLogged(LogLevel::kInfo) && !std::holds_alternative<gang::Tick>(seen)) {
+    const bool often = std::holds_alternative<gang::TaskBeat>(seen);
+    often ? logDebug(kPart, "sees {}", described(seen))
+          : logInfo(kPart, "sees {}", described(seen));
+  }
   for (gang::Action& action : gang_.handle(seen, clock_.now()))
     pending_.push_back(std::move(action));
   work();
@@ -323,6 +336,9 @@ void Coordinator::work() {
       pending_.pop_front();
     }
     if (!entries.empty()) {
+      for (const gang::Entry& entry : entries) {
+        logDebug(kPart, "writes {} to the journal", gang::entryKindName(entry.kind));
+      }
       performWrites(std::move(entries));
       continue;
     }
@@ -334,10 +350,11 @@ void Coordinator::work() {
 }
 
 void Coordinator::perform(const gang::Action& action) {
+  if (isLogged(LogLevel::kInfo)) logInfo(kPart, "does {}", described(action));
   if (const auto* place = std::get_if<gang::PlaceGang>(&action)) {
     return backend_.place(place->generation, place->workers);
   }
-  if (const auto* start = std::get_if<gang::StartTask>(&action)) return performStart(*start);
+  if (std::holds_alternative<gang::StartGang>(action)) return performStart();
   if (std::holds_alternative<gang::Release>(action)) return performRelease();
   if (const auto* stop = std::get_if<gang::StopTask>(&action)) return performStop(*stop);
   if (const auto* kill = std::get_if<gang::KillTask>(&action)) return backend_.kill(kill->task);
@@ -358,30 +375,27 @@ void Coordinator::performWrites(std::vector<gang::Entry> entries) {
 
 void Coordinator::written(const std::vector<gang::Entry>& entries, const Status& status) {
   writing_ = false;
-  for (Observer* observer : observers_) {
-    for (const gang::Entry& entry : entries) observer->entry(entry);
-  }
-  if (!status && !broken_) {
+  if (status) {
+    for (Observer* observer : observers_) {
+      for (const gang::Entry& entry : entries) observer->entry(entry);
+    }
+  } else {
     broken_ = true;
     // Nothing that was decided on the strength of these entries may happen any more.
     std::erase_if(pending_, [](const gang::Action& a) {
-      return std::holds_alternative<gang::StartTask>(a) || std::holds_alternative<gang::Release>(a);
+      return std::holds_alternative<gang::StartGang>(a) || std::holds_alternative<gang::Release>(a);
     });
     see(gang::PlaceFailed{status.error().message()});
   }
   work();
 }
 
-void Coordinator::performStart(const gang::StartTask& action) {
-  const gang::TaskSpec task{.run = options_.run,
-                            .task = action.task,
-                            .generation = gang_.generation(),
-                            .coordinator = fmt::format("{}:{}", options_.site.listen, port()),
-                            .secret = options_.secret,
-                            .encrypted = options_.site.lease.count() > 0};
-  if (auto started = backend_.start(task); !started) {
-    see(gang::TaskRefused{.task = action.task, .why = started.error().message()});
-  }
+void Coordinator::performStart() {
+  backend_.start(gang_.roster(), {.run = options_.run,
+                                  .generation = gang_.generation(),
+                                  .coordinator = fmt::format("{}:{}", options_.site.listen, port()),
+                                  .secret = options_.secret,
+                                  .encrypted = options_.site.lease.count() > 0});
 }
 
 void Coordinator::performStop(const gang::StopTask& action) {

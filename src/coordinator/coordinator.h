@@ -23,7 +23,7 @@ namespace dure::coordinator {
 class Observer {
  public:
   virtual ~Observer() = default;
-  // After the entry is in the journal.
+  // After the entry is in the journal; once that cannot be written, without it.
   virtual void entry(const gang::Entry& entry) = 0;
   // Whole lines of one rank. An error ends the run: what a program prints must not be lost.
   virtual Status output(int generation, int rank, std::string_view lines) = 0;
@@ -81,7 +81,7 @@ class Coordinator {
   void perform(const gang::Action& action);
   void performWrites(std::vector<gang::Entry> entries);
   void written(const std::vector<gang::Entry>& entries, const Status& status);
-  void performStart(const gang::StartTask& action);
+  void performStart();
   void performRelease();
   void askForNames();
   void named(const std::string& task);

@@ -1,6 +1,7 @@
 // How agents are let in, and strangers kept from being a burden.
 #include <chrono>
 
+#include "base/log.h"
 #include "coordinator/coordinator_agent.h"
 
 namespace dure::coordinator {
@@ -79,6 +80,7 @@ void Coordinator::listenTo(tcp::socket socket) {
 }
 
 void Coordinator::refuse(Agent& agent, const std::string& why) {
+  logInfo("coordinator", "refuses an agent: {}", why);
   // The patience goes on: it closes the connection if the other side does not.
   agent.send(protocol::MessageType::kRefused, protocol::Refused{why});
   agent.connection->finish();

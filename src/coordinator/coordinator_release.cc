@@ -3,8 +3,11 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
+#include "base/rank_names.h"
 #include "coordinator/coordinator_agent.h"
 #include "gang/environment.h"
+#include "protocol/rank_label.h"
 
 namespace dure::coordinator {
 namespace {
@@ -14,23 +17,24 @@ constexpr Duration kNamesPatience{30'000};
 
 // What stands before the lines of a process where several print to one place.
 std::string labelOf(const gang::Task& task, int process) {
-  return task.processes > 1 ? fmt::format("[{}] ", task.first_rank + process) : "";
+  return task.processes > 1 ? protocol::rankLabel(task.first_rank + process) : "";
 }
 
 }  // namespace
 
 void Coordinator::performRelease() {
   const gang::Roster& roster = gang_.roster();
-  store_.reset(gang::initialStore(options_.job, roster));
+  const gang::LaunchStrategy& strategy = gang::strategyOf(options_.job);
+  store_.reset(strategy.store(roster));
   store_.setWorld(roster.world);
   execs_.clear();
   waiting_.clear();
   loading_.clear();
   const bool paced = options_.site.cores > 0 && roster.world > options_.site.cores;
   for (const gang::Task& task : roster.tasks) {
-    auto files = gang::filesOf(options_.job, roster, task);
+    auto files = strategy.files(options_.job, roster, task);
     // No variable: the environment of a rank is known before there is a run.
-    if (!options_.site.run_id.empty()) files["run_id"] = options_.site.run_id;
+    if (!options_.site.run_id.empty()) files[task_files::kRunId] = options_.site.run_id;
     protocol::Start start{.workdir = options_.site.workdir,
                           .files = std::move(files),
                           .env = gang::environmentOf(options_.job, roster, options_.site, task, 0,
@@ -39,10 +43,10 @@ void Coordinator::performRelease() {
                           .tell_loaded = paced};
     for (int process = 0; process < task.processes; ++process) {
       const bool first = task.first_rank + process == 0;
-      start.processes.push_back({.argv = gang::commandOf(options_.job, options_.site),
+      start.processes.push_back({.argv = strategy.command(options_.job, options_.site),
                                  .env = gang::environmentOf(options_.job, roster, options_.site,
                                                             task, process, gang_.generation()),
-                                 .delay_ms = first ? 0 : gang::headStart(options_.job).count(),
+                                 .delay_ms = first ? 0 : strategy.headStart().count(),
                                  .label = labelOf(task, process)});
     }
     waiting_.emplace_back(task.name(), std::move(start));
@@ -86,6 +90,7 @@ void Coordinator::releaseSome() {
     const auto agent = agents_.find(task);
     if (agent == agents_.end()) continue;
     if (paced && ranks > 0) loading_[task] = ranks;
+    logInfo("coordinator", "releases {}", task);
     agent->second->send(protocol::MessageType::kStart, start);
   }
 }

@@ -18,19 +18,24 @@ using namespace std::chrono_literals;
 
 class FakeBackend : public gang::Backend {
  public:
-  Result<gang::Site> survey(const spec::Job&) override { return gang::Site{}; }
-  Status start(const gang::TaskSpec& task) override {
-    if (refusal.count(task.task) > 0) return Error(Code::kUnavailable, "no room");
-    started.push_back(task);
-    return {};
+  Result<gang::Site> survey() override { return gang::Site{}; }
+  void start(const gang::Roster& roster, const gang::JoinOptions&) override {
+    for (const gang::Task& task : roster.tasks) {
+      if (refusal.count(task.name()) > 0) {
+        handlers.refused(task.name(), "no room", false);
+      } else {
+        started.push_back(task.name());
+      }
+    }
   }
   void kill(const std::string& task) override { killed.push_back(task); }
   void listen(Handlers given) override { handlers = std::move(given); }
-  void place(int, int workers) override { handlers.placed(gang::Layout{workers}); }
+  void place(int, int workers) override { handlers.placed(gang::makeRoster(job, workers)); }
   void gone(const std::string& task) const { handlers.gone(task); }
 
   std::set<std::string> refusal;
-  std::vector<gang::TaskSpec> started;
+  spec::Job job;
+  std::vector<std::string> started;
   std::vector<std::string> killed;
   Handlers handlers;
 };
@@ -116,6 +121,7 @@ class CoordinatorTest : public testing::Test {
     job.name = "job";
     job.program.command = {"prog"};
     job.workers = {workers, workers};
+    backend.job = job;
     gang::Site site;
     site.address = "127.0.0.1";
     site.listen = site.address;

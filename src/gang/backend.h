@@ -11,10 +11,9 @@
 
 namespace dure::gang {
 
-// What an agent must know to join; the backend hands it over in whatever way it starts programs.
-struct TaskSpec {
+// What the agents of a generation must know to join, each beside the name of its task.
+struct JoinOptions {
   std::string run;
-  std::string task;
   int generation = 0;
   std::string coordinator;  // "address:port"
   std::string secret;
@@ -28,16 +27,16 @@ class Backend {
 
   // Called from the loop.
   struct Handlers {
-    // There is a place for every task of the generation.
-    std::function<void(const Layout&)> placed;
-    // There is none yet, and why; asked again and again until there is.
+    // Every task of the generation has a node.
+    std::function<void(const Roster&)> placed;
+    // The gang does not fit yet, and why; the backend goes on looking.
     std::function<void(const std::string& why)> waits;
-    // There never will be one, unless somebody changes the job or the place.
+    // It never will, unless somebody changes the job or the cluster.
     std::function<void(const std::string& why)> impossible;
     // The task cannot be started, and why; `for_good` if another try would not help.
     std::function<void(const std::string& task, const std::string& why, bool for_good)> refused;
-    // The task is being taken away by the place itself: a node is lost or emptied, or the task has
-    // filled the memory that it may have, which is `by_program`.
+    // The platform evicts the task: a node is lost or drained, or the task has filled the memory
+    // that it may have, which is `by_program`.
     std::function<void(const std::string& task, const std::string& why, bool by_program)> taken;
     // Nothing of a started task is left: neither its agent nor any process below it.
     std::function<void(const std::string& task)> gone;
@@ -49,13 +48,14 @@ class Backend {
 
   // What the environment of the ranks will be made of. Nothing starts. Invalid if the job cannot
   // run here as it is written.
-  virtual Result<Site> survey(const spec::Job& job) = 0;
-  // Looks for places for a gang with at most so many workers: all of it or nothing.
+  virtual Result<Site> survey() = 0;
+  // Looks for nodes for a gang with at most so many workers: all of it or nothing.
   virtual void place(int generation, int workers) = 0;
-  // Asks for the task to run and returns before it does. All tasks of a generation that was placed
-  // are asked for at once. Starting one that already exists is a success, so that a retry after a
-  // lost reply is safe.
-  virtual Status start(const TaskSpec& task) = 0;
+  // Whether a task that did not start may start if the gang is placed again.
+  virtual bool choosesNodes() const { return false; }
+  // Starts the agents of the gang that was placed, and returns before they run. Idempotent: a task
+  // that already exists is not started twice.
+  virtual void start(const Roster& roster, const JoinOptions& join) = 0;
   // Makes an end of whatever is left of the task, without asking it. Success also if it is gone.
   virtual void kill(const std::string& task) = 0;
   // The node of the cluster that the task runs on; empty where there are none, or it is not known.

@@ -126,8 +126,8 @@ TEST(TorchEnvironment, TorchrunAsTheProgramGetsOneProcessPerTask) {
 }
 
 TEST(TorchEnvironment, TheFirstRankHasTimeToListen) {
-  EXPECT_GT(headStart(makeJob(spec::Strategy::kTorch, 2)).count(), 0);
-  EXPECT_EQ(headStart(makeJob(spec::Strategy::kPlain, 2)).count(), 0);
+  EXPECT_GT(strategyOf(makeJob(spec::Strategy::kTorch, 2)).headStart().count(), 0);
+  EXPECT_EQ(strategyOf(makeJob(spec::Strategy::kPlain, 2)).headStart().count(), 0);
 }
 
 TEST(TensorflowEnvironment, MultiWorkerMirrored) {
@@ -158,9 +158,9 @@ TEST(MpiEnvironment, TheLauncherStartsItsDaemonsThroughTheAgent) {
   EXPECT_THAT(env,
               Contains(Pair("OMPI_MCA_orte_default_hostfile", "/run/tasks/launcher-0/hostfile")));
   EXPECT_THAT(env, Contains(Pair("NVIDIA_VISIBLE_DEVICES", "")));
-  EXPECT_EQ(filesOf(job, roster, roster.tasks[0]).at("hostfile"),
+  EXPECT_EQ(strategyOf(job).files(job, roster, roster.tasks[0]).at("hostfile"),
             "worker-0 slots=3\nworker-1 slots=3\n");
-  EXPECT_THAT(filesOf(job, roster, roster.tasks[1]), testing::IsEmpty());
+  EXPECT_THAT(strategyOf(job).files(job, roster, roster.tasks[1]), testing::IsEmpty());
   EXPECT_EQ(roster.tasks[1].processes, 0);
 }
 
@@ -168,7 +168,7 @@ TEST(MpiCommand, RunsUnderMpirunUnlessItIsOneAlready) {
   spec::Job job = makeJob(spec::Strategy::kMpi, 2);
   const auto first = [&](const std::string& word) {
     job.program.command = {word, "x"};
-    return commandOf(job, Site{})[0];
+    return strategyOf(job).command(job, Site{})[0];
   };
   EXPECT_EQ(first("./prog"), "mpirun");
   EXPECT_EQ(first("/usr/bin/mpirun"), "/usr/bin/mpirun");
@@ -198,7 +198,8 @@ TEST(HorovodEnvironment, OverGloo) {
   spec::Job elastic = job;
   elastic.workers = {1, 2};
   EXPECT_THAT(environment(elastic, "worker-1"), Contains(Pair("HOROVOD_ELASTIC", "1")));
-  EXPECT_EQ(initialStore(job, makeRoster(job, 2)).at("rank_and_size/worker-1:1"), "3,4,1,2,1,2");
+  EXPECT_EQ(strategyOf(job).store(makeRoster(job, 2)).at("rank_and_size/worker-1:1"),
+            "3,4,1,2,1,2");
 }
 
 TEST(HorovodEnvironment, OverMpi) {
@@ -207,7 +208,7 @@ TEST(HorovodEnvironment, OverMpi) {
   const Environment env = environment(job, "launcher-0");
   EXPECT_THAT(env, Contains(Pair("HOROVOD_CONTROLLER", "mpi")));
   EXPECT_THAT(env, Contains(Key("OMPI_MCA_plm_rsh_agent")));
-  EXPECT_EQ(commandOf(job, Site{})[0], "mpirun");
+  EXPECT_EQ(strategyOf(job).command(job, Site{})[0], "mpirun");
 }
 
 TEST(Environment, WhatTheJobSaysWins) {

@@ -6,12 +6,11 @@
 
 #include "base/text.h"
 #include "gang/blame.h"
+#include "gang/launch_strategy.h"
 
 namespace dure::gang {
 namespace {
 
-// What the trainer exits with if the mistake is in what it was given.
-constexpr int kRefused = 2;
 // A program that failed sooner has had no time to be overtaken by chance.
 constexpr Duration kEarly{60'000};
 // As likelyCause() rates a failure that is neither a crash nor follows from another's.
@@ -47,7 +46,7 @@ std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
   std::visit(
       Overloaded{
           [&](const GangPlaced& s) {
-            if (phase_ == Phase::kPlacing) startGeneration(s.layout);
+            if (phase_ == Phase::kPlacing) startGeneration(s);
           },
           [&](const GangWaits& s) {
             if (phase_ != Phase::kPlacing || s.why == waits_) return;
@@ -89,11 +88,12 @@ bool Gang::hasFinished(const std::string& task) const {
 }
 
 Gang::Strength Gang::strength() const {
-  const bool mpi = usesMpi(job_);
-  Strength strength{.what = mpi ? "tasks" : "ranks"};
+  // Of the ranks that a launcher starts, only it knows.
+  const bool launched = strategyOf(job_).hasLauncher();
+  Strength strength{.what = launched ? "tasks" : "ranks"};
   for (const Task& task : roster_.tasks) {
     const Member& member = members_.at(task.name());
-    const int weight = mpi ? 1 : task.processes;
+    const int weight = launched ? 1 : task.processes;
     strength.of += weight;
     if (member.joined && !member.gone) strength.up += weight;
   }
@@ -127,15 +127,13 @@ void Gang::placeGeneration() {
   actions_.push_back(PlaceGang{.generation = generation_, .workers = workers_});
 }
 
-void Gang::startGeneration(const Layout& layout) {
-  roster_ = makeRoster(job_, layout);
-  place_changes_ = layout.changes;
+void Gang::startGeneration(const GangPlaced& placed) {
+  roster_ = placed.roster;
+  place_changes_ = placed.changes;
   enter(Phase::kStarting);
-  write({.kind = EntryKind::kStarting, .workers = layout.workers, .gpus = layout.gpus});
-  for (const Task& task : roster_.tasks) {
-    members_[task.name()].heard = now_;
-    actions_.push_back(StartTask{task.name()});
-  }
+  write({.kind = EntryKind::kStarting, .workers = roster_.workers, .gpus = roster_.split});
+  for (const Task& task : roster_.tasks) members_[task.name()].heard = now_;
+  actions_.push_back(StartGang{});
 }
 
 void Gang::onJoined(const TaskJoined& seen) {
@@ -195,11 +193,9 @@ void Gang::onExited(const ProcessExited& seen) {
     }
     return;
   }
-  // What cannot be started now cannot be started later either, nor will the trainer think better of
-  // data or a model that it refused.
-  const bool refused =
-      job_.strategy == spec::Strategy::kNative && seen.exit.status.code == kRefused;
-  const bool hopeless = refused || !seen.exit.error.empty() || isMistake(seen.exit);
+  // What cannot be started now cannot be started later either.
+  const bool hopeless = strategyOf(job_).isHopeless(seen.exit.status.code) ||
+                        !seen.exit.error.empty() || isMistake(seen.exit);
   Verdict verdict{
       .kind = hopeless ? Verdict::Kind::kHopeless : Verdict::Kind::kProgram,
       .reason = failureSentence(whoIs(*task, seen.exit.process), seen.exit, generation_),

@@ -36,9 +36,10 @@ struct TaskLost {
   std::string why;
   bool by_program = false;  // which took more than the task may have, and its agent with it
 };
-// The backend has a place for every task of the next generation, or has none yet.
+// The backend has a node for every task of the next generation, or has none yet.
 struct GangPlaced {
-  Layout layout;
+  Roster roster;
+  bool changes = false;  // the next placement may choose other nodes
 };
 struct GangWaits {
   std::string why;
@@ -87,14 +88,13 @@ using Seen = std::variant<GangPlaced, GangWaits, TaskJoined, ProcessExited, Task
 struct Write {  // into the journal, before anything that follows
   Entry entry;
 };
-// A place is to be found for a gang with at most so many workers.
+// The backend is to find nodes for a gang with at most so many workers.
 struct PlaceGang {
   int generation = 0;
   int workers = 0;
 };
-struct StartTask {
-  std::string task;
-};
+// The backend is to start every task of the roster.
+struct StartGang {};
 // Every agent has joined: let the programs begin.
 struct Release {};
 struct StopTask {
@@ -110,7 +110,7 @@ struct Finish {
   std::string reason;
 };
 
-using Action = std::variant<Write, PlaceGang, StartTask, Release, StopTask, KillTask, Finish>;
+using Action = std::variant<Write, PlaceGang, StartGang, Release, StopTask, KillTask, Finish>;
 
 // The decisions about one run: what follows from what is seen. No clock, no network, no files: time
 // comes in, actions come out, so that every rule can be tested as a table.
@@ -169,7 +169,7 @@ class Gang {
   };
 
   void placeGeneration();
-  void startGeneration(const Layout& layout);
+  void startGeneration(const GangPlaced& placed);
   void onRefused(const TaskRefused& seen);
   void onJoined(const TaskJoined& seen);
   void onExited(const ProcessExited& seen);

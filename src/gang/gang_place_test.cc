@@ -18,7 +18,7 @@ TEST(Gang, WithoutAPlaceNothingStartsAndTheReasonIsToldOnce) {
   EXPECT_THAT(script.take(), ElementsAre("pending: waiting for 2 GPUs"));
   script.pass(Duration(3'600'000));
   EXPECT_THAT(script.take(), IsEmpty()) << "waiting for a place is no failure";
-  script.see(GangPlaced{Layout{2}});
+  script.see(GangPlaced{makeRoster(script.job, 2)});
   EXPECT_THAT(script.take(), ElementsAre("starting", "start worker-0", "start worker-1"));
 }
 
@@ -37,7 +37,7 @@ TEST(Gang, ThePlaceDecidesHowManyWorkersThereAreAndTheNextGenerationAsksForAllAg
   spec::Job job = plainJob(4);
   job.workers = {2, 4};
   Script script(job, {}, false);
-  script.see(GangPlaced{Layout{.workers = 3}});
+  script.see(GangPlaced{makeRoster(script.job, 3)});
   EXPECT_EQ(script.gang.roster().workers, 3);
   script.joinAll();
   script.see(TaskLost{"worker-2", "its pod is being deleted"});
@@ -65,7 +65,7 @@ TEST(Gang, WherePlacesChangeTheGangIsPlacedAnewIfSomebodyDoesNotComeInTime) {
   spec::Job job = plainJob(2);
   job.timeouts.start = Duration(1000);
   Script script(job, {}, false);
-  script.see(GangPlaced{Layout{.workers = 2, .gpus = {}, .changes = true}});
+  script.see(GangPlaced{makeRoster(script.job, 2), true});
   script.see(TaskJoined{"worker-0", "host", 7});
   script.pass(Duration(1001));
   script.goneAll();

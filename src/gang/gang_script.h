@@ -14,8 +14,8 @@ namespace dure::gang {
 // "start worker-0", "release", "stop worker-1 10s", "kill worker-0", "ended: why", "finish failed".
 class Script {
  public:
-  explicit Script(spec::Job job, const RunState& before = {}, bool place = true)
-      : gang(std::move(job), before), has_place(place) {
+  explicit Script(spec::Job of, const RunState& before = {}, bool place = true)
+      : job(std::move(of)), gang(job, before), has_place(place) {
     add(gang.begin(clock.now()));
   }
 
@@ -42,6 +42,7 @@ class Script {
 
   std::int64_t ran_ms = 41'000;  // of what exits
   FakeClock clock;
+  const spec::Job job;
   Gang gang;
   std::vector<std::string> words;
   const bool has_place;  // whenever it is asked for
@@ -52,14 +53,14 @@ class Script {
     for (const Action& action : actions) {
       if (const auto* p = std::get_if<PlaceGang>(&action)) {
         asked = p->workers;
-        if (has_place) see(GangPlaced{Layout{p->workers}});
+        if (has_place) see(GangPlaced{makeRoster(job, p->workers)});
       } else if (const auto* a = std::get_if<Write>(&action)) {
         const Entry& entry = a->entry;
         if (entry.kind == EntryKind::kJoined || entry.kind == EntryKind::kExited) continue;
         words.push_back(entryKindName(entry.kind) + (entry.reason.empty() ? "" : ": ") +
                         entry.reason + (entry.counted ? " (counted)" : ""));
-      } else if (const auto* s = std::get_if<StartTask>(&action)) {
-        words.push_back("start " + s->task);
+      } else if (std::holds_alternative<StartGang>(action)) {
+        for (const Task& task : gang.roster().tasks) words.push_back("start " + task.name());
       } else if (std::holds_alternative<Release>(action)) {
         words.push_back("release");
       } else if (const auto* t = std::get_if<StopTask>(&action)) {

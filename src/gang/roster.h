@@ -26,19 +26,19 @@ struct Task {
 // All tasks of one generation, in the order of their ranks.
 struct Roster {
   std::vector<Task> tasks;
-  int world = 0;    // processes that have a rank
-  int workers = 0;  // tasks of role worker
+  int world = 0;           // processes that have a rank
+  int workers = 0;         // tasks of role worker
+  std::vector<int> split;  // GPUs of each worker, where the job leaves the split open
 
   const Task* find(const std::string& name) const;
   // The task that holds the process with this rank.
   const Task* holder(int rank) const;
 };
 
-// What is left to the place where the job runs.
+// What the job leaves to the backend.
 struct Layout {
   int workers = 1;
   std::vector<int> gpus;  // of each worker, where the job leaves the split open
-  bool changes = false;   // if somebody does not come, another try may find another place
 };
 
 // Who takes part when the job is laid out so. Ranks go through chief, workers, parameter
@@ -49,9 +49,6 @@ Roster makeRoster(const spec::Job& job, const Layout& layout);
 inline Roster makeRoster(const spec::Job& job, int workers) {
   return makeRoster(job, Layout{workers});
 }
-
-// True if the job goes through mpirun.
-bool usesMpi(const spec::Job& job);
 
 // The job has done its work when all processes of these have ended well: what then still runs
 // (parameter servers, evaluator, MPI's workers; with `success: chief` all others) is stopped.

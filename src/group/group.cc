@@ -3,7 +3,6 @@
 #include <netdb.h>
 #include <sys/socket.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -15,6 +14,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "group/join.h"
+#include "group/store_options.h"
 
 namespace dure::group {
 namespace {
@@ -48,10 +48,7 @@ bool isListening(const GroupOptions& options) {
 }
 
 c10::intrusive_ptr<c10d::TCPStore> openStore(const GroupOptions& options) {
-  c10d::TCPStoreOptions store;
-  store.port = options.port;
-  store.isServer = options.rank == 0;
-  store.waitWorkers = false;
+  auto store = storeOptions(options.port, options.rank);
   store.timeout = kAnswer;
   return c10::make_intrusive<c10d::TCPStore>(options.address, store);
 }

@@ -6,6 +6,7 @@
 #include "collective/test_members.h"
 #include "group/group.h"
 #include "group/host_identity.h"
+#include "group/store_options.h"
 #include "group/test_ranks.h"
 
 namespace dure::group {
@@ -46,10 +47,7 @@ TEST(Join, AKilledRankFailsThoseOfOtherHostsToo) {
   std::vector<pid_t> processes;
   for (int rank = 0; rank < 4; ++rank) {
     processes.push_back(collective::forkProcess([&] {
-      c10d::TCPStoreOptions options;
-      options.port = port;
-      options.isServer = rank == 0;
-      options.waitWorkers = false;
+      const auto options = storeOptions(port, rank);
       if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
       auto group =
           joinThroughStore({.store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options),
@@ -98,10 +96,7 @@ TEST(Join, LaterWaitsHaveATimeOfTheirOwn) {
     std::vector<pid_t> processes;
     for (int rank = 0; rank < 2; ++rank) {
       processes.push_back(collective::forkProcess([&] {
-        c10d::TCPStoreOptions options;
-        options.port = port;
-        options.isServer = rank == 0;
-        options.waitWorkers = false;
+        const auto options = storeOptions(port, rank);
         auto group =
             joinThroughStore({.store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options),
                               .rank = rank,

@@ -1,11 +1,13 @@
 #include "kube/client.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <random>
 
 #include <curl/curl.h>
 #include <fmt/core.h>
+
+#include "base/log.h"
+#include "base/wait.h"
 
 namespace dure::kube {
 namespace {
@@ -52,15 +54,6 @@ class Backoff {
  private:
   Duration pause_ = kFirstPause;
 };
-
-// Whether it slept through.
-bool sleepFor(Duration pause, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  woken.wait_for(lock, stop, pause, [] { return false; });
-  return !stop.stop_requested();
-}
 
 // What the server says about a request that it did not carry out.
 struct Refusal {
@@ -110,6 +103,15 @@ json deleteBody(const DeleteOptions& options) {
   if (options.grace_seconds) body["gracePeriodSeconds"] = *options.grace_seconds;
   if (!options.uid.empty()) body["preconditions"] = {{"uid", options.uid}};
   return body;
+}
+
+// Neither headers nor bodies: those have secrets. Nor the query, which may be long.
+void logRequest(const char* method, const std::string& path, const Result<HttpResponse>& response,
+                SteadyClock::duration took) {
+  if (!isLogged(LogLevel::kDebug)) return;
+  logDebug("kube", "{} {}: {} after {} ms", method, path.substr(0, path.find('?')),
+           response ? std::to_string(response->status) : response.error().message(),
+           std::chrono::duration_cast<Duration>(took).count());
 }
 
 std::string versionOf(const json& object) {
@@ -182,7 +184,9 @@ Result<HttpResponse> KubeClient::send(const Call& call, const std::stop_token& s
                      .sink = call.sink};
     if (!request.body.empty())
       request.headers.push_back(std::string("Content-Type: ") + call.content_type);
+    const auto asked = SteadyClock::now();
     auto response = http_.exchange(request, *credential, stop);
+    logRequest(call.method, call.path, response, SteadyClock::now() - asked);
     Duration pause = backoff.next();
     if (response) {
       if (response->status < 300 || stop.stop_requested()) return response;

@@ -10,25 +10,32 @@ namespace {
 template <typename Options, typename Visit>
 void eachVariable(Options& options, Visit visit) {
   visit("COORDINATOR", options.coordinator);
-  visit("SECRET", options.secret);
+  visit(kAgentSecret, options.secret);
   visit("RUN", options.run);
-  visit("TASK", options.task);
-  visit("DIRECTORY", options.directory);
+  visit(kAgentTask, options.task);
+  visit(kAgentDirectory, options.directory);
 }
 
 constexpr const char* kYes = "1";
 
 }  // namespace
 
+std::optional<std::string> complaintIn(std::string_view words) {
+  if (!words.starts_with(kAgentWords)) return std::nullopt;
+  words.remove_prefix(kAgentWords.size());
+  while (words.ends_with('\n')) words.remove_suffix(1);
+  return std::string(words);
+}
+
 std::vector<std::string> toEnvironment(const AgentOptions& options) {
   std::vector<std::string> environment;
   eachVariable(options, [&](const char* name, const std::string& value) {
-    environment.push_back(std::string(kAgentPrefix) + name + "=" + value);
+    environment.push_back(agentVariable(name) + "=" + value);
   });
   environment.push_back(std::string(kAgentPrefix) +
                         "GENERATION=" + std::to_string(options.generation));
   const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) environment.push_back(std::string(kAgentPrefix) + name + "=" + value);
+    if (!value.empty()) environment.push_back(agentVariable(name) + "=" + value);
   };
   add("ENCRYPTED", options.encrypted ? kYes : "");
   add("CONTAINED", options.contained ? kYes : "");

@@ -2,7 +2,9 @@
 
 #include <signal.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -31,7 +33,18 @@ inline std::string agentLock(const std::string& directory) { return directory + 
 // program.
 inline constexpr int kEndNow = SIGALRM;
 
+// How an agent's complaints begin on its standard error: whoever has only its last words tells by
+// this that it was the agent, and not the program, that failed.
+inline constexpr std::string_view kAgentWords = "dure-agent: ";
+// What the agent complained of, if these are such words.
+std::optional<std::string> complaintIn(std::string_view words);
+
+// Its variables: the prefix, which keeps them from programs, and a name.
 inline constexpr const char* kAgentPrefix = "DURE_AGENT_";
+inline constexpr const char* kAgentSecret = "SECRET";
+inline constexpr const char* kAgentTask = "TASK";
+inline constexpr const char* kAgentDirectory = "DIRECTORY";
+inline std::string agentVariable(const char* name) { return std::string(kAgentPrefix) + name; }
 std::vector<std::string> toEnvironment(const AgentOptions& options);
 // Invalid, with the name of the variable that is missing or wrong.
 Result<AgentOptions> agentOptionsFrom(const std::vector<std::string>& environment);

@@ -29,6 +29,30 @@ namespace {
 
 constexpr std::size_t kNumberSize = 8;
 
+constexpr std::pair<MessageType, const char*> kMessageNames[] = {
+    {MessageType::kHello, "hello"},
+    {MessageType::kOutput, "output"},
+    {MessageType::kMetric, "metric"},
+    {MessageType::kExited, "exited"},
+    {MessageType::kBeat, "beat"},
+    {MessageType::kFinished, "finished"},
+    {MessageType::kLoaded, "loaded"},
+    {MessageType::kReady, "ready"},
+    {MessageType::kNamed, "named"},
+    {MessageType::kUnable, "unable"},
+    {MessageType::kWelcome, "welcome"},
+    {MessageType::kRefused, "refused"},
+    {MessageType::kStart, "start"},
+    {MessageType::kStop, "stop"},
+    {MessageType::kAlive, "alive"},
+    {MessageType::kFolder, "folder"},
+    {MessageType::kNames, "names"},
+    {MessageType::kExec, "exec"},
+    {MessageType::kExecOutput, "exec output"},
+    {MessageType::kExecExited, "exec exited"},
+    {MessageType::kExecCancel, "exec cancel"},
+};
+
 template <typename Message>
 std::string encodeJson(const Message& message) {
   // Programs print, and people write, bytes that are no text: they are replaced, not refused.
@@ -36,6 +60,13 @@ std::string encodeJson(const Message& message) {
 }
 
 }  // namespace
+
+std::string messageName(std::uint8_t type) {
+  for (const auto& [known, name] : kMessageNames) {
+    if (raw(known) == type) return name;
+  }
+  return "a message of an unknown kind";
+}
 
 std::string encode(const Hello& message) { return encodeJson(message); }
 std::string encode(const Welcome& message) { return encodeJson(message); }

@@ -47,6 +47,9 @@ enum class MessageType : std::uint8_t {
   kExecCancel = 43,
 };
 
+// For the log: "hello", "start".
+std::string messageName(std::uint8_t type);
+
 // As it stands in a frame.
 inline std::uint8_t raw(MessageType type) { return static_cast<std::uint8_t>(type); }
 

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/process_tree.h"
+#include "base/rank_names.h"
 #include "protocol/agent_options.h"
 
 namespace dure::runs {
@@ -26,8 +27,8 @@ Status endLeftovers(const RunPaths& paths, milliseconds patience) {
   const auto began = steady_clock::now();
   while (true) {
     const std::vector<pid_t> agents =
-        withDirectory(std::string(protocol::kAgentPrefix) + "DIRECTORY", paths);
-    std::vector<pid_t> left = withDirectory("DURE_TASK_DIR", paths);
+        withDirectory(protocol::agentVariable(protocol::kAgentDirectory), paths);
+    std::vector<pid_t> left = withDirectory(variables::kTaskDirectory, paths);
     if (left.empty() && agents.empty()) return {};
     std::vector<pid_t> doomed = left;
     if (steady_clock::now() - began > kAgentsEnd) {

@@ -17,33 +17,72 @@ constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 // Enough for the last report of every rank.
 constexpr std::ptrdiff_t kLastReports = 2'000;
 
-std::string statusOf(const RunView& run) {
-  if (run.state.outcome) return gang::outcomeName(*run.state.outcome);
-  if (!run.in_charge) return "lost";
-  if (run.entries.empty()) return "starting";
+RunStatus statusOf(gang::Outcome outcome) {
+  switch (outcome) {
+    case gang::Outcome::kSucceeded:
+      return RunStatus::kSucceeded;
+    case gang::Outcome::kFailed:
+      return RunStatus::kFailed;
+    case gang::Outcome::kStopped:
+      return RunStatus::kStopped;
+    case gang::Outcome::kPlaceFailed:
+      break;
+  }
+  return RunStatus::kPlaceFailed;
+}
+
+RunStatus statusOf(const RunView& run) {
+  if (run.state.outcome) return statusOf(*run.state.outcome);
+  if (!run.in_charge) return RunStatus::kLost;
   for (auto entry = run.entries.rbegin(); entry != run.entries.rend(); ++entry) {
     switch (entry->kind) {
       case gang::EntryKind::kRunning:
-        return "running";
+        return RunStatus::kRunning;
       case gang::EntryKind::kPending:
-        return "pending";
+        return RunStatus::kPending;
       case gang::EntryKind::kStopping:
-        return "stopping";
+        return RunStatus::kStopping;
       case gang::EntryKind::kEnded:
       case gang::EntryKind::kWaiting:
-        return "waiting";
+        return RunStatus::kWaiting;
       case gang::EntryKind::kCreated:
       case gang::EntryKind::kResumed:
       case gang::EntryKind::kStarting:
-        return "starting";
+        return RunStatus::kStarting;
       default:
         continue;
     }
   }
-  return "starting";
+  return RunStatus::kStarting;
 }
 
 }  // namespace
+
+std::string statusName(RunStatus status) {
+  switch (status) {
+    case RunStatus::kPending:
+      return "pending";
+    case RunStatus::kStarting:
+      return "starting";
+    case RunStatus::kRunning:
+      return "running";
+    case RunStatus::kStopping:
+      return "stopping";
+    case RunStatus::kWaiting:
+      return "waiting";
+    case RunStatus::kSucceeded:
+      return gang::outcomeName(gang::Outcome::kSucceeded);
+    case RunStatus::kFailed:
+      return gang::outcomeName(gang::Outcome::kFailed);
+    case RunStatus::kStopped:
+      return gang::outcomeName(gang::Outcome::kStopped);
+    case RunStatus::kPlaceFailed:
+      return gang::outcomeName(gang::Outcome::kPlaceFailed);
+    case RunStatus::kLost:
+      break;
+  }
+  return "lost";
+}
 
 std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports) {
   std::optional<std::int64_t> step;
@@ -89,6 +128,9 @@ RunView readRun(const RunStore& store, const RunId& id) {
   run.place = run.paths.directory;
   run.entries = readEntries(run.paths.events());
   conclude(run);
+  if (run.status == RunStatus::kLost) {
+    run.advice = "its dure process died; go on with: dure run --resume " + id.text();
+  }
   if (const auto metrics = readFile(run.paths.metrics(), kNoLimit)) {
     const std::vector<std::string> reports = split(*metrics, '\n');
     const auto tail = std::min<std::ptrdiff_t>(kLastReports, std::ssize(reports));
@@ -120,7 +162,7 @@ nlohmann::json toJson(const RunView& run) {
   nlohmann::json json = {{"name", run.id.name},
                          {"run", run.id.number},
                          {"id", run.id.text()},
-                         {"status", run.status},
+                         {"status", statusName(run.status)},
                          {"generation", run.state.generation},
                          {"workers", run.state.workers},
                          {"failures", run.state.failures},

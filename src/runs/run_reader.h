@@ -11,6 +11,21 @@
 
 namespace dure::runs {
 
+enum class RunStatus {
+  kPending,  // for a place
+  kStarting,
+  kRunning,
+  kStopping,
+  kWaiting,  // until it is started again
+  kSucceeded,
+  kFailed,
+  kStopped,
+  kPlaceFailed,
+  kLost  // it had not ended, and nobody is in charge of it
+};
+// As people and scripts read it: "running", "place failed".
+std::string statusName(RunStatus status);
+
 // What a person is told about a run.
 struct RunView {
   RunId id;
@@ -21,9 +36,8 @@ struct RunView {
   std::optional<pid_t> coordinator;  // the process of this machine that is in charge
   bool in_charge = false;            // somebody is
   std::string place;                 // where the record is, for people
-  // "pending" for a place, "starting", "running", "stopping", "waiting", "succeeded", "failed",
-  // "stopped", "place failed", or "lost": it had not ended and nobody is in charge of it.
-  std::string status;
+  RunStatus status = RunStatus::kStarting;
+  std::string advice;                // why it is lost, and what to do about it
   std::optional<std::int64_t> step;  // the highest that a rank has reported
   std::string report;                // the last one of the first rank, where it is at hand
   std::vector<std::pair<std::int64_t, double>> losses;  // see readLosses()

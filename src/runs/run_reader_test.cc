@@ -69,7 +69,7 @@ class RunReaders : public testing::Test {
     entry.reason = reason;
     return entry;
   }
-  std::string statusOf(const RunId& id) const { return readRun(store_, id).status; }
+  std::string statusOf(const RunId& id) const { return statusName(readRun(store_, id).status); }
 
  private:
   static std::string makeDirectory() {
@@ -91,7 +91,7 @@ TEST_F(RunReaders, AFinishedRunHasItsOutcomeAndReason) {
   for (const auto& [outcome, word] : table) {
     const RunId id = create("train", {make(gang::EntryKind::kCreated), finished(outcome, "why")});
     const RunView run = readRun(store_, id);
-    EXPECT_EQ(run.status, word);
+    EXPECT_EQ(statusName(run.status), word);
     EXPECT_EQ(run.state.reason, "why");
     EXPECT_FALSE(run.coordinator);
   }
@@ -136,7 +136,7 @@ TEST_F(RunReaders, ADamagedJobFileDoesNotHideTheRun) {
     std::ofstream(store_.paths(id).job()) << damage;
     const RunView run = readRun(store_, id);
     EXPECT_FALSE(run.job);
-    EXPECT_EQ(run.status, "succeeded");
+    EXPECT_EQ(run.status, RunStatus::kSucceeded);
     EXPECT_FALSE(toJson(run).contains("strategy"));
   }
   ASSERT_TRUE(removeTree(store_.paths(id).job()));
@@ -145,7 +145,7 @@ TEST_F(RunReaders, ADamagedJobFileDoesNotHideTheRun) {
 
 TEST_F(RunReaders, ARunThatIsBeingRemovedDoesNotCrashTheReader) {
   const RunView run = readRun(store_, {.name = "gone", .number = 1});
-  EXPECT_EQ(run.status, "lost");
+  EXPECT_EQ(run.status, RunStatus::kLost);
   EXPECT_TRUE(run.entries.empty());
 }
 

@@ -76,9 +76,8 @@ class CatalogWriter : public FieldVisitor {
                   const NameRule& /*rule*/) override {
     add(field, {"a map of texts"}).any_name = true;
   }
-  void sync(const Field& field, Sync& /*value*/, const std::vector<std::string>& words,
-            const VisitFields& visit) override {
-    add(field, words).words_or_object = true;
+  void sync(const Field& field, Sync& /*value*/, const VisitFields& visit) override {
+    add(field, syncWords()).words_or_object = true;
     inside(visit);
   }
   void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) override {

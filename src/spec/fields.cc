@@ -225,7 +225,7 @@ void visitTrain(FieldVisitor& v, Train& train) {
        "When the workers share what they learned: after every step, after some steps, or once at "
        "the end.",
        "{every: 50}"},
-      train.sync, syncWords(), [&](FieldVisitor& inner) {
+      train.sync, [&](FieldVisitor& inner) {
         inner.whole({"every", "Steps between two averages."}, train.sync.every, {.min = 1});
         inner.number({"momentum", "Nesterov momentum from one average to the next.", "0.9"},
                      train.sync.momentum, {});
@@ -457,17 +457,6 @@ void visitJob(FieldVisitor& v, Job& job) {
   v.object({"local", "How one machine plays several hosts."}, {},
            [&](FieldVisitor& inner) { visitLocal(inner, job.local); });
   visitTemplateParameters(v);
-}
-
-const std::vector<std::string>& strategyWords() {
-  static const std::vector<std::string> words{"plain", "torch",   "tensorflow",
-                                              "mpi",   "horovod", "native"};
-  return words;
-}
-
-const std::vector<std::string>& syncWords() {
-  static const std::vector<std::string> words{"step", "end"};
-  return words;
 }
 
 }  // namespace dure::spec

@@ -87,9 +87,8 @@ class FieldVisitor {
   virtual void command(const Field& field, std::vector<std::string>& value) = 0;
   virtual void namedTexts(const Field& field, std::map<std::string, std::string>& value,
                           const NameRule& rule) = 0;
-  // A word, or an object with the fields that `visit` visits, `every` among them.
-  virtual void sync(const Field& field, Sync& value, const std::vector<std::string>& words,
-                    const VisitFields& visit) = 0;
+  // One of syncWords(), or an object with the fields that `visit` visits, `every` among them.
+  virtual void sync(const Field& field, Sync& value, const VisitFields& visit) = 0;
   virtual void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) = 0;
   virtual void objects(const Field& field, const ObjectRule& rule, const ObjectList& list) = 0;
   // Another way to write the field at `path`, which has been visited already or will be. With words
@@ -110,10 +109,6 @@ class FieldVisitor {
 // The one definition of the job file: parser, printer, schema, documentation and completion are
 // visitors of it, and the defaults are those of `Job`.
 void visitJob(FieldVisitor& visitor, Job& job);
-
-const std::vector<std::string>& strategyWords();
-// Of SyncMode, without kEvery, which is an object: kStep and kEnd.
-const std::vector<std::string>& syncWords();
 
 // What is wrong with the name of an environment variable, as "must …"; empty if nothing is.
 std::string environmentNameProblem(std::string_view name);

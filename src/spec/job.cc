@@ -1,16 +1,20 @@
 #include "spec/job.h"
 
-#include "spec/fields.h"
-
 namespace dure::spec {
-
-std::string strategyName(Strategy strategy) {
-  return strategyWords().at(static_cast<std::size_t>(strategy));
-}
 
 int processesPerTask(const Job& job) {
   if (job.processes > 0) return job.processes;
   return job.resources.gpus > 0 ? job.resources.gpus : 1;
+}
+
+bool runsTrainer(const Job& job) { return rulesOf(job.strategy).trains; }
+
+std::vector<NamedPath> trainingInputs(const Train& train) {
+  std::vector<NamedPath> inputs{{"train.data.path", train.data.path},
+                                {"train.model.file", train.model.file},
+                                {"train.model.weights", train.model.weights}};
+  std::erase_if(inputs, [](const NamedPath& input) { return input.path.empty(); });
+  return inputs;
 }
 
 std::vector<Volume> allVolumes(const Job& job) {

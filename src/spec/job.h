@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "spec/strategies.h"
+#include "spec/sync_modes.h"
 
 // The job as plain data: what a person wrote, with every default filled in. What each field means,
 // how it is written and which values it takes is said once, in fields.cc.
 namespace dure::spec {
 
-enum class Strategy { kPlain, kTorch, kTensorflow, kMpi, kHorovod, kNative };
 enum class HorovodController { kGloo, kMpi };
 // Whose end is the end of the job: `kAuto` leaves it to the strategy.
 enum class Success { kAuto, kAll, kChief };
-enum class SyncMode { kStep, kEvery, kEnd };
 
 // Fixed where both are equal. The gang starts with `max` and goes on with no fewer than `min`.
 struct WorkerCount {
@@ -282,11 +282,19 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
-// "torch", "tensorflow", …: the word of the job file.
-std::string strategyName(Strategy strategy);
-
 // How many processes one task holds: `processes`, or one per GPU, or 1.
 int processesPerTask(const Job& job);
+
+// Whether Dure's own trainer is what runs, and not a program of the job.
+bool runsTrainer(const Job& job);
+
+// A file or directory that a job names.
+struct NamedPath {
+  const char* field;
+  std::string path;
+};
+// What the trainer reads.
+std::vector<NamedPath> trainingInputs(const Train& train);
 
 // The job's volumes, that of its checkpoints among them.
 std::vector<Volume> allVolumes(const Job& job);

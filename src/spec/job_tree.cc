@@ -94,11 +94,9 @@ class TreeWriter : public FieldVisitor {
     for (const auto& [name, text] : value) map.children.push_back(keyed(name, word(text)));
     put(field, std::move(map));
   }
-  void sync(const Field& field, Sync& value, const std::vector<std::string>& words,
-            const VisitFields& visit) override {
-    if (value.mode != SyncMode::kEvery) {
-      put(field, word(value.mode == SyncMode::kStep ? words.front() : words.back()));
-      return;
+  void sync(const Field& field, Sync& value, const VisitFields& visit) override {
+    if (const std::string_view named = rulesOf(value.mode).word; !named.empty()) {
+      return put(field, word(named));
     }
     TreeWriter inner(nullptr);
     visit(inner);

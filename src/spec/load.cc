@@ -85,10 +85,12 @@ std::optional<TreeNode> readRoot(std::optional<std::string_view> text,
 // Defaults that depend on the rest of the job or on where it came from.
 void fillDefaults(Job& job, const FieldPlaces& places, const std::string& file) {
   if (!places.has("strategy")) {
-    const bool script =
-        places.has("program.command") && places.find("program.command").shown == "script";
-    if (script) job.strategy = Strategy::kTensorflow;
-    if (places.has("train")) job.strategy = Strategy::kNative;
+    const std::string command =
+        places.has("program.command") ? places.find("program.command").shown : "";
+    for (const StrategyRules& rules : kStrategies) {
+      const std::string field(rules.implied_by);
+      if (!field.empty() && (places.has(field) || command == field)) job.strategy = rules.strategy;
+    }
   }
   if (!places.has("render.deploy") && job.render.inspector) job.render.deploy = false;
   if (!places.has("name")) job.name = defaultJobName(file, job.program.command);

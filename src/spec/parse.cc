@@ -148,18 +148,18 @@ class Parser : public FieldVisitor {
     }
   }
 
-  void sync(const Field& field, Sync& value, const std::vector<std::string>& choices,
-            const VisitFields& visit) override {
+  void sync(const Field& field, Sync& value, const VisitFields& visit) override {
     const auto here = take(field);
     if (!here || !hasValue(*here)) return;
     if (here->node->isMap()) {
       value.mode = SyncMode::kEvery;
       enter(*here, {.required = {"every"}}, *here->node, false, visit);
-    } else if (here->node->isScalar() && isOneOf(here->node->text, choices)) {
-      value.mode = here->node->text == choices.front() ? SyncMode::kStep : SyncMode::kEnd;
-    } else {
-      wrongKind(*here);
+      return;
     }
+    const auto mode =
+        here->node->isScalar() ? syncModeNamed(here->node->text) : std::optional<SyncMode>();
+    if (!mode) return wrongKind(*here);
+    value.mode = *mode;
   }
 
   void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) override {

@@ -119,11 +119,11 @@ class SchemaWriter : public FieldVisitor {
                 {"propertyNames", {{"pattern", rule.pattern}}},
                 {"additionalProperties", anyScalar()}});
   }
-  void sync(const Field& field, Sync& /*value*/, const std::vector<std::string>& words,
-            const VisitFields& visit) override {
+  void sync(const Field& field, Sync& /*value*/, const VisitFields& visit) override {
     SchemaWriter inner(nullptr);
     visit(inner);
-    put(field, either({{"type", "string"}, {"enum", words}}, inner.take({.required = {"every"}})));
+    put(field,
+        either({{"type", "string"}, {"enum", syncWords()}}, inner.take({.required = {"every"}})));
   }
   void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) override {
     SchemaWriter inner(defaults_ == nullptr ? nullptr : defaults_->find(field.name));

@@ -52,7 +52,14 @@ class Validator {
     if (places_.allSound()) report(path, std::move(message));
   }
 
-  std::string strategy() const { return strategyName(job_.strategy); }
+  const StrategyRules& rules() const { return rulesOf(job_.strategy); }
+
+  // Of a section that belongs to other strategies.
+  void refuseSection(const std::string& section, std::string_view owners) {
+    if (!places_.has(section)) return;
+    report(section,
+           fmt::format("only {} jobs have it; this job's strategy is {}", owners, rules().word));
+  }
 
   void workers() {
     if (!sound({"workers"})) return;
@@ -150,12 +157,11 @@ class Validator {
     if (!sound({"roles", "strategy"})) return;
     const Roles& roles = job_.roles;
     if (roles.evaluator > 0 && roles.chief == 0) report("roles.evaluator", "needs a chief");
-    if (job_.strategy == Strategy::kTensorflow || job_.strategy == Strategy::kPlain) return;
+    if (rules().roles) return;
     const auto refuse = [&](int count, const std::string& role) {
       if (count == 0) return;
-      report("roles." + role,
-             fmt::format("only tensorflow and plain jobs have one; this job's strategy is {}",
-                         strategy()));
+      report("roles." + role, fmt::format("only {} jobs have one; this job's strategy is {}",
+                                          strategiesWith(&StrategyRules::roles), rules().word));
     };
     refuse(roles.chief, "chief");
     refuse(roles.ps, "ps");
@@ -168,11 +174,10 @@ class Validator {
     if (!command.empty() && command.front().empty()) {
       report("program.command", "the first word is empty, but names the program");
     }
-    const bool native = job_.strategy == Strategy::kNative;
-    if (native && !command.empty()) {
+    if (rules().trains && !command.empty()) {
       report("program.command", "a native job trains by itself and runs no program");
     }
-    if (!native && command.empty()) {
+    if (!rules().trains && command.empty()) {
       reportMissing("program.command",
                     "is missing; give a program to run, or a train section for a native job");
     }
@@ -181,13 +186,7 @@ class Validator {
   void native() {
     if (!sound({"strategy", "train", "output", "workers"})) return;
     const Train& train = job_.train;
-    if (job_.strategy != Strategy::kNative) {
-      if (places_.has("train")) {
-        report("train",
-               fmt::format("only native jobs have it; this job's strategy is {}", strategy()));
-      }
-      return;
-    }
+    if (!rules().trains) return refuseSection("train", strategiesWith(&StrategyRules::trains));
     if (!places_.has("train")) {
       reportMissing("train", "is missing; a native job needs it");
       return;
@@ -242,7 +241,7 @@ class Validator {
     if (train.optimizer.nesterov && !(train.optimizer.momentum > 0)) {
       report("train.optimizer.nesterov", "needs a momentum");
     }
-    if (train.sync.mode == SyncMode::kEnd && job_.workers.min != job_.workers.max) {
+    if (!rulesOf(train.sync.mode).resizes && job_.workers.min != job_.workers.max) {
       report("train.sync",
              "workers that train apart cannot become fewer; give one number of workers");
     }
@@ -298,10 +297,10 @@ class Validator {
   }
 
   void rest() {
-    if (sound({"horovod", "strategy"}) && places_.has("horovod") &&
-        job_.strategy != Strategy::kHorovod) {
-      report("horovod",
-             fmt::format("only horovod jobs have it; this job's strategy is {}", strategy()));
+    for (const StrategyRules& other : kStrategies) {
+      const std::string section(other.section);
+      if (section.empty() || section == rules().section) continue;
+      if (sound({section, "strategy"})) refuseSection(section, other.word);
     }
     const Restarts& restarts = job_.restarts;
     if (sound({"restarts"}) && restarts.backoff > restarts.max_backoff) {

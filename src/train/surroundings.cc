@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/rank_names.h"
 
 namespace dure::train {
 namespace {
@@ -33,30 +34,31 @@ Result<Surroundings> readSurroundings() {
   constexpr int kMany = 1'000'000;
   Surroundings here;
   int port = 0;
-  for (const Status& read : {readNumber("DURE_WORLD_SIZE", 1, kMany, here.world),
-                             readNumber("DURE_RANK", 0, here.world - 1, here.rank),
-                             readNumber("DURE_GENERATION", 1, kMany, here.generation),
-                             readNumber("DURE_MASTER_PORT", 1, 65535, port)}) {
+  for (const Status& read : {readNumber(variables::kWorldSize, 1, kMany, here.world),
+                             readNumber(variables::kRank, 0, here.world - 1, here.rank),
+                             readNumber(variables::kGeneration, 1, kMany, here.generation),
+                             readNumber(variables::kMasterPort, 1, 65535, port)}) {
     if (!read) return read.error();
   }
   here.port = static_cast<std::uint16_t>(port);
-  here.address = variable("DURE_MASTER_ADDR");
-  here.key = fmt::format("{}/{}:{}/{}", variable("DURE_JOB"), here.address, port, here.generation);
-  here.run = variable("DURE_RUN");
-  here.metrics = variable("DURE_METRICS");
-  here.checkpoint = variable("DURE_CHECKPOINT");
-  here.output = variable("DURE_OUTPUT");
-  here.directory = variable("DURE_TASK_DIR");
-  here.run_id = variable("DURE_RUN_ID");
+  here.address = variable(variables::kMasterAddress);
+  here.key =
+      fmt::format("{}/{}:{}/{}", variable(variables::kJob), here.address, port, here.generation);
+  here.run = variable(variables::kRun);
+  here.metrics = variable(variables::kMetrics);
+  here.checkpoint = variable(variables::kCheckpoint);
+  here.output = variable(variables::kOutput);
+  here.directory = variable(variables::kTaskDirectory);
+  here.run_id = variable(variables::kRunId);
   if (!here.directory.empty()) {
-    here.job_file = here.directory + "/job.yaml";
-    auto id = readFile(here.directory + "/run_id", kMaxRunId);
+    here.job_file = here.directory + "/" + task_files::kJob;
+    auto id = readFile(here.directory + "/" + task_files::kRunId, kMaxRunId);
     if (!id && id.error().code() != Code::kNotFound) return std::move(id).error();
     if (id) here.run_id = *std::move(id);
   }
   if (here.world > 1 && (here.address.empty() || port == 0)) {
-    return Error(Code::kInvalid,
-                 "DURE_MASTER_ADDR and DURE_MASTER_PORT must say where the first rank is");
+    return Error(Code::kInvalid, fmt::format("{} and {} must say where the first rank is",
+                                             variables::kMasterAddress, variables::kMasterPort));
   }
   return here;
 }

@@ -174,9 +174,7 @@ class Trainer {
     }
   }
 
-  bool trainsApart() const {
-    return train_.sync.mode == spec::SyncMode::kEnd && group_->size() > 1;
-  }
+  bool trainsApart() const { return sync_->policy().trainsApart() && group_->size() > 1; }
 
   bool lastOfEpoch(std::int64_t done) const {
     return done % order_->stepsPerEpoch() == 0 || done == steps_;
@@ -213,8 +211,8 @@ class Trainer {
     const std::int64_t rows = order_->rowsInStep(step % order_->stepsPerEpoch());
     const std::int64_t own = shareOf(rows, here_.rank, here_.world).size();
     // The sum over all workers is then the mean over the whole batch, whoever had how much of it.
-    const auto divisor = static_cast<double>(
-        train_.sync.mode == spec::SyncMode::kStep ? rows : std::max<std::int64_t>(own, 1));
+    const auto divisor =
+        static_cast<double>(sync_->sharesGradients() ? rows : std::max<std::int64_t>(own, 1));
     const std::int64_t own_end = shareOf(rows, here_.rank, here_.world).end;
     bool any = false;
     double loss_sum = 0;

@@ -106,8 +106,7 @@ class World {
         }
         return gang::Tick{};
       case 9:
-        return gang::GangPlaced{
-            gang::Layout{.workers = wanted_, .gpus = {}, .changes = in_.ConsumeBool()}};
+        return gang::GangPlaced{gang::makeRoster(job_, wanted_), in_.ConsumeBool()};
       case 10:
         return gang::GangWaits{"waiting for 2 GPUs"};
       default:
@@ -129,12 +128,14 @@ class World {
         require(place->generation == generation_ + 1, "the next generation is placed");
         require(alive_.empty(), "no place is looked for while somebody is there");
         wanted_ = place->workers;
-      } else if (const auto* start = std::get_if<gang::StartTask>(&action)) {
-        require(!alive_.contains(start->task), "a task is started once in a generation");
-        if (in_.ConsumeIntegralInRange(0, 30) == 0) {
-          refused.push_back(start->task);
-        } else {
-          alive_.insert(start->task);
+      } else if (std::holds_alternative<gang::StartGang>(action)) {
+        require(alive_.empty(), "a gang is started once in a generation");
+        for (const gang::Task& task : gang_.roster().tasks) {
+          if (in_.ConsumeIntegralInRange(0, 30) == 0) {
+            refused.push_back(task.name());
+          } else {
+            alive_.insert(task.name());
+          }
         }
       } else if (std::holds_alternative<gang::Release>(action)) {
         require(generation_ > released_, "a generation is released once");

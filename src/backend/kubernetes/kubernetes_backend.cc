@@ -7,7 +7,9 @@
 #include <fmt/core.h>
 
 #include "backend/kubernetes/cluster_inventory.h"
-#include "backend/kubernetes/layout.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "gang/layout.h"
 
 namespace dure::kubernetes {
 namespace {
@@ -32,6 +34,7 @@ constexpr int kHeartbeatsAlone = 4;
 // ready: that takes it 40 seconds to change its mind. For so long the gang is placed elsewhere if
 // it can be.
 constexpr auto kSilence = 2min;
+constexpr const char* kPart = "kubernetes";
 constexpr const char* kDeleted = "its pod was deleted, and nobody saw it end";
 
 // The tasks that had programs when the journal was last written.
@@ -42,15 +45,6 @@ std::set<std::string> tasksLeft(const gang::RunState& before) {
     if (entry.kind == gang::EntryKind::kJoined) tasks.insert(entry.task);
   }
   return tasks;
-}
-
-bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) {
-    if (stop.stop_requested()) return false;
-    std::this_thread::sleep_for(20ms);
-  }
-  return !stop.stop_requested();
 }
 
 }  // namespace
@@ -76,8 +70,8 @@ void KubernetesBackend::listen(Handlers handlers) {
   look();
 }
 
-Result<gang::Site> KubernetesBackend::survey(const spec::Job& job) {
-  return siteOf(options_.run, job, options_.address);
+Result<gang::Site> KubernetesBackend::survey() {
+  return siteOf(options_.run, options_.job, options_.address);
 }
 
 // ---- the two threads
@@ -144,9 +138,10 @@ std::set<std::string> KubernetesBackend::silentNodes() {
 void KubernetesBackend::findPlace(int generation, int workers, const std::set<std::string>& avoided,
                                   const std::stop_token& stop) {
   if (!options_.sees_nodes) {
-    // The scheduler finds a place for each.
-    const gang::Layout layout{.workers = workers, .gpus = {}, .changes = true};
-    return tell([this, generation, layout] { placed(generation, layout, {}); });
+    // The scheduler chooses a node for each.
+    return tell([this, generation, workers] {
+      placed(generation, gang::makeRoster(options_.job, workers), {});
+    });
   }
   plan::Request request = plan::makeRequest(options_.job);
   request.most -= options_.job.workers.max - workers;
@@ -167,10 +162,10 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
       const auto found = plan::placeElsewhere(request, *inventory, avoided);
       if (const auto* placement = std::get_if<plan::Placement>(&found)) {
         // The lock stays ours until the pods are there.
-        const gang::Layout layout = layoutOf(options_.job, *placement);
-        auto nodes = nodesOf(gang::makeRoster(options_.job, layout), *placement);
-        return tell([this, generation, layout, nodes = std::move(nodes)] {
-          placed(generation, layout, nodes);
+        const gang::Roster roster =
+            gang::makeRoster(options_.job, gang::layoutOf(options_.job, *placement));
+        return tell([this, generation, roster, nodes = gang::nodesOf(roster, *placement)] {
+          placed(generation, roster, nodes);
         });
       }
       const auto& shortage = std::get<plan::Shortage>(found);
@@ -191,39 +186,45 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
   }
 }
 
-void KubernetesBackend::placed(int generation, const gang::Layout& layout,
+void KubernetesBackend::placed(int generation, const gang::Roster& roster,
                                std::map<std::string, std::string> nodes) {
   generation_ = generation;
-  roster_ = gang::makeRoster(options_.job, layout);
   members_.clear();
-  starting_.clear();
-  for (const gang::Task& task : roster_.tasks) members_[task.name()].planned = nodes[task.name()];
+  for (const gang::Task& task : roster.tasks) {
+    const std::string& node = nodes[task.name()];
+    members_[task.name()].planned = node;
+    logInfo(kPart, "places {} of generation {} on {}", task.name(), generation,
+            node.empty() ? "a node of the scheduler's choice" : node);
+  }
   ask([this, generation](const std::stop_token&) { removeOld(generation); });
-  handlers_.placed(layout);
+  handlers_.placed(roster);
 }
 
-Status KubernetesBackend::start(const gang::TaskSpec& task) {
-  starting_.push_back({.task = task.task,
-                       .pod = podOf({.run = options_.run,
-                                     .job = options_.job,
-                                     .images = options_.images,
-                                     .task = *roster_.find(task.task),
-                                     .spec = task,
-                                     .node = members_.at(task.task).planned,
-                                     .owner = options_.owner})});
-  if (starting_.size() < roster_.tasks.size()) return {};
+void KubernetesBackend::start(const gang::Roster& roster, const gang::JoinOptions& join) {
+  std::vector<Starting> starting;
+  for (const gang::Task& task : roster.tasks) {
+    starting.push_back({.task = task.name(),
+                        .pod = podOf({.run = options_.run,
+                                      .job = options_.job,
+                                      .images = options_.images,
+                                      .task = task,
+                                      .join = join,
+                                      .node = members_.at(task.name()).planned,
+                                      .owner = options_.owner})});
+  }
   // Workers first, the chief last.
-  std::reverse(starting_.begin(), starting_.end());
-  ask([this, tasks = std::exchange(starting_, {})](const std::stop_token& stop) {
-    createAll(tasks, stop);
+  std::reverse(starting.begin(), starting.end());
+  ask([this, starting = std::move(starting)](const std::stop_token& stop) {
+    createAll(starting, stop);
   });
-  return {};
 }
 
 void KubernetesBackend::createAll(const std::vector<Starting>& tasks, const std::stop_token& stop) {
   for (const Starting& task : tasks) {
     auto created = createOne(task.pod, stop);
     if (stop.stop_requested()) break;
+    logInfo(kPart, "creates the pod of {}: {}", task.task,
+            created ? "done" : created.error().message());
     if (created) continue;
     const bool for_good = created.error().code() != Code::kUnavailable;
     tell([this, task = task.task, why = created.error().message(), for_good] {
@@ -258,6 +259,7 @@ void KubernetesBackend::removeOld(int generation) {
   for (const json& pod : *pods) {
     const PodView view = viewPod(pod);
     if (view.generation >= generation - 1) continue;
+    logInfo(kPart, "deletes pod {}, of an earlier generation", view.name);
     static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, view.name, ""}));
   }
 }
@@ -269,6 +271,7 @@ void KubernetesBackend::kill(const std::string& task) {
   if (found == members_.end() || found->second.gone) return;
   Member& member = found->second;
   if (std::exchange(member.killed, true)) return;
+  logInfo(kPart, "kills {}", task);
   // An agent that has lost us ends by itself, and its pod then stays with its last words.
   member.delete_at = Clock::now() + kLastWords;
   if (!member.given_up_at) {
@@ -302,6 +305,7 @@ void KubernetesBackend::vanished(const std::string& task, const std::string& why
 }
 
 void KubernetesBackend::remove(const std::string& task) {
+  logInfo(kPart, "deletes the pod of {}", task);
   ask([this, task, generation = generation_](const std::stop_token& stop) {
     const kube::KubeAddress pod{kube::kinds::kPods, options_.run.name_space,
                                 options_.run.pod(task, generation), ""};
@@ -324,6 +328,7 @@ void KubernetesBackend::remove(const std::string& task) {
 void KubernetesBackend::gone(const std::string& task) {
   const auto member = members_.find(task);
   if (member == members_.end() || std::exchange(member->second.gone, true)) return;
+  logDebug(kPart, "nothing of {} is left", task);
   handlers_.gone(task);
 }
 
@@ -349,6 +354,8 @@ void KubernetesBackend::saw(const PodView& pod, bool deleted) {
   Member& member = found->second;
   member.seen = true;
   member.node = pod.node;
+  logDebug(kPart, "sees the pod of {}: {}{}{}{}", pod.task, deleted ? "deleted" : pod.phase,
+           pod.node.empty() ? "" : " on " + pod.node, pod.problem.empty() ? "" : ": ", pod.problem);
   // Its agent's silence may have been noticed before; what only the node knows is told then, too.
   const bool news = pod.by_program || !member.killed;
   if (!pod.problem.empty() && pod.phase == "Failed" && !member.told && news) {
@@ -409,6 +416,7 @@ void KubernetesBackend::look() {
   for (const auto& [task, why] : refused) refuse(task, why);
   for (const std::string& task : over) {
     if (const std::string node = nodeOf(task); !node.empty()) silent_[node] = Clock::now();
+    logInfo(kPart, "gives {} up: its agent's lease has run out", task);
     ask([this, name = options_.run.pod(task, generation_)](const std::stop_token&) {
       static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, name, ""},
                                        {.grace_seconds = 0}));
@@ -449,6 +457,7 @@ Status KubernetesBackend::begin(const gang::RunState& before) {
       left = true;
       const int grace = Clock::now() > deadline ? 0 : 1;
       if (view.deleting && grace > 0) continue;
+      logInfo(kPart, "deletes pod {}, which an earlier manager left", view.name);
       static_cast<void>(client_.remove({kube::kinds::kPods, options_.run.name_space, view.name, ""},
                                        {.grace_seconds = grace}));
     }
@@ -472,6 +481,7 @@ Status KubernetesBackend::cleanUp(bool succeeded) {
       stays = view.first && view.generation == newest;
     }
     if (stays) continue;
+    logInfo(kPart, "deletes pod {}, of a run that is over", view.name);
     auto removed = client_.remove({kube::kinds::kPods, options_.run.name_space, view.name, ""});
     if (!removed) return removed;
   }

@@ -54,9 +54,10 @@ class KubernetesBackend : public gang::Backend {
   Status begin(const gang::RunState& before);
 
   void listen(Handlers handlers) override;
-  Result<gang::Site> survey(const spec::Job& job) override;
+  Result<gang::Site> survey() override;
   void place(int generation, int workers) override;
-  Status start(const gang::TaskSpec& task) override;
+  bool choosesNodes() const override { return true; }
+  void start(const gang::Roster& roster, const gang::JoinOptions& join) override;
   void kill(const std::string& task) override;
   std::string nodeOf(const std::string& task) override;
   void finished(const std::string& task) override;
@@ -95,7 +96,7 @@ class KubernetesBackend : public gang::Backend {
   std::set<std::string> silentNodes();
   void findPlace(int generation, int workers, const std::set<std::string>& avoided,
                  const std::stop_token& stop);
-  void placed(int generation, const gang::Layout& layout, std::map<std::string, std::string> nodes);
+  void placed(int generation, const gang::Roster& roster, std::map<std::string, std::string> nodes);
   void createAll(const std::vector<Starting>& tasks, const std::stop_token& stop);
   Status createOne(const nlohmann::json& pod, const std::stop_token& stop);
   void removeOld(int generation);
@@ -121,9 +122,7 @@ class KubernetesBackend : public gang::Backend {
       std::make_shared<bool>(true);  // for what is on its way to the loop
 
   int generation_ = 0;
-  gang::Roster roster_;
   std::map<std::string, Member> members_;
-  std::vector<Starting> starting_;
   std::map<std::string, Clock::time_point> silent_;  // nodes, and when they had not told of a pod
 
   std::mutex mutex_;

@@ -38,6 +38,19 @@ inline constexpr const char* kTask = "dure/task";
 inline constexpr const char* kGeneration = "dure/generation";
 }  // namespace labels
 
+// What the manager is told by its pod.
+namespace variables {
+inline constexpr const char* kPodIp = "DURE_POD_IP";
+inline constexpr const char* kSecret = "DURE_SECRET";
+// Which images runs have, also where a person sets them.
+inline constexpr const char* kImage = "DURE_IMAGE";
+inline constexpr const char* kTrainerImage = "DURE_TRAINER_IMAGE";
+}  // namespace variables
+
+// Where the run's record has the job, and its secret object the secret.
+inline constexpr const char* kJobKey = "job.yaml";
+inline constexpr const char* kSecretKey = "secret";
+
 // The lock of whoever is placing a gang, common to all managers that may look at all nodes. Others
 // place nothing themselves.
 inline constexpr const char* kPlacementLease = "dure-placement";

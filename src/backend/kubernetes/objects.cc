@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "backend/kubernetes/manifest_parts.h"
+#include "base/log.h"
 #include "gang/environment.h"
 #include "spec/print.h"
 
@@ -52,8 +53,13 @@ std::string imageNamed(const char* variable, const char* name) {
 }  // namespace
 
 KubeImages imagesFromEnvironment() {
-  return {.dure = imageNamed("DURE_IMAGE", "dure"),
-          .trainer = imageNamed("DURE_TRAINER_IMAGE", "dure-trainer")};
+  return {.dure = imageNamed(variables::kImage, "dure"),
+          .trainer = imageNamed(variables::kTrainerImage, "dure-trainer")};
+}
+
+void addLogVariable(json& variables) {
+  const char* level = std::getenv(kLogVariable);
+  if (level != nullptr) variables.push_back({{"name", kLogVariable}, {"value", level}});
 }
 
 json ownerReference(const json& object) {
@@ -76,7 +82,7 @@ gang::Site siteOf(const KubeRun& run, const spec::Job& job, const std::string& m
   site.workdir = kPodWorkdir;
   site.root = job.program.user == 0;
   site.lease = job.timeouts.heartbeat;
-  if (job.strategy == spec::Strategy::kHorovod && !gang::usesMpi(job)) site.store_port = kStorePort;
+  if (gang::strategyOf(job).needsStore()) site.store_port = kStorePort;
   // Each task has an address of its own, so one port does for all. With a split the plan decides
   // how many there are; no more than GPUs.
   const int most = job.gpus > 0 ? job.gpus : job.workers.max;
@@ -95,7 +101,7 @@ KubeObject recordObject(const KubeRun& run, const spec::Job& job) {
           {{"apiVersion", "v1"},
            {"kind", "ConfigMap"},
            {"metadata", metadataOf(run, run.object(), "record", nullptr)},
-           {"data", {{"job.yaml", spec::printJob(job)}}}}};
+           {"data", {{kJobKey, spec::printJob(job)}}}}};
 }
 
 std::vector<KubeObject> supportObjects(const KubeRun& run, const spec::Job& job,
@@ -107,7 +113,7 @@ std::vector<KubeObject> supportObjects(const KubeRun& run, const spec::Job& job,
                      {{"apiVersion", "v1"},
                       {"kind", "Secret"},
                       {"metadata", metadata("secret")},
-                      {"stringData", {{"secret", secret}}}}});
+                      {"stringData", {{kSecretKey, secret}}}}});
   // Names for the pods: TASK.RUN, from when they run until they end. (Were unready ones published
   // too, older versions would keep the address of a pod that has failed beside its successor's.)
   json ports = json::array({{{"name", "ranks"}, {"port", portOf(job)}}});
@@ -186,11 +192,12 @@ KubeObject managerObject(const KubeRun& run, const spec::Job& job, const KubeIma
     return json{{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", path}}}}}};
   };
   json env = json::array(
-      {field("DURE_POD_IP", "status.podIP"),
-       {{"name", "DURE_IMAGE"}, {"value", images.dure}},
-       {{"name", "DURE_TRAINER_IMAGE"}, {"value", images.trainer}},
-       {{"name", "DURE_SECRET"},
-        {"valueFrom", {{"secretKeyRef", {{"name", run.object()}, {"key", "secret"}}}}}}});
+      {field(variables::kPodIp, "status.podIP"),
+       {{"name", variables::kImage}, {"value", images.dure}},
+       {{"name", variables::kTrainerImage}, {"value", images.trainer}},
+       {{"name", variables::kSecret},
+        {"valueFrom", {{"secretKeyRef", {{"name", run.object()}, {"key", kSecretKey}}}}}}});
+  addLogVariable(env);
   json container = {{"name", "manager"},
                     {"image", images.dure},
                     {"command", {"dure", "coordinate", "--namespace", run.name_space, run.text()}},

@@ -23,6 +23,9 @@ struct KubeImages {
 // $DURE_IMAGE and $DURE_TRAINER_IMAGE, or those of this version.
 KubeImages imagesFromEnvironment();
 
+// Has a container log what this process is told to by DURE_LOG.
+void addLogVariable(nlohmann::json& variables);
+
 // Where things are in the pods of a run.
 inline constexpr const char* kPodDirectory = "/dure";
 inline constexpr const char* kPodWorkdir = "/dure/work";
@@ -68,7 +71,7 @@ struct TaskPod {
   const spec::Job& job;
   const KubeImages& images;
   const gang::Task& task;
-  const gang::TaskSpec& spec;
+  const gang::JoinOptions& join;
   std::string node;  // planned; empty: wherever the scheduler puts it
   nlohmann::json owner;
 };

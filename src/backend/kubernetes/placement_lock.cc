@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/kubernetes/names.h"
+#include "base/log.h"
 
 namespace dure::kubernetes {
 namespace {
@@ -17,6 +18,7 @@ constexpr auto kLook = std::chrono::milliseconds(250);
 // holder.
 constexpr auto kLongest = std::chrono::seconds(30);
 constexpr auto kUsual = std::chrono::seconds(3);
+constexpr const char* kLockPart = "placement";
 
 }  // namespace
 
@@ -40,6 +42,7 @@ Status PlacementLock::acquire(const std::stop_token& stop,
     auto made = client_.create(address_, lease);
     if (made) {
       uid_ = made->at("metadata").at("uid");
+      logInfo(kLockPart, "{} has taken the placement lock", holder_);
       return {};
     }
     if (made.error().code() != Code::kExists) return std::move(made).error();
@@ -51,6 +54,7 @@ Status PlacementLock::acquire(const std::stop_token& stop,
     if (other && holder == holder_) {
       // Our own, of a reply that got lost or of a life before this one.
       uid_ = uid;
+      logInfo(kLockPart, "{} has the placement lock already", holder_);
       return {};
     }
     const auto now = std::chrono::steady_clock::now();
@@ -60,8 +64,10 @@ Status PlacementLock::acquire(const std::stop_token& stop,
       told = false;
     } else if (!uid.empty() && !told && now - since > kUsual) {
       told = true;
+      logInfo(kLockPart, "{} waits for the placement lock of {}", holder_, holder);
       waits(holder);
     } else if (!uid.empty() && now - since > kLongest) {
+      logInfo(kLockPart, "{} breaks the placement lock of {}, held for too long", holder_, holder);
       static_cast<void>(client_.remove(address_, {.uid = uid}));
     }
     std::this_thread::sleep_for(kLook);
@@ -71,6 +77,7 @@ Status PlacementLock::acquire(const std::stop_token& stop,
 
 void PlacementLock::release() {
   if (uid_.empty()) return;
+  logInfo(kLockPart, "{} releases the placement lock", holder_);
   static_cast<void>(client_.remove(address_, {.uid = std::exchange(uid_, "")}));
 }
 

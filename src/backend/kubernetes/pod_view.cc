@@ -10,6 +10,7 @@
 
 #include "backend/kubernetes/names.h"
 #include "base/text.h"
+#include "protocol/agent_options.h"
 
 namespace dure::kubernetes {
 namespace {
@@ -24,8 +25,6 @@ constexpr std::array<std::string_view, 5> kDoubtful = {"ErrImagePull", "ImagePul
 constexpr std::array<std::string_view, 2> kUnstartable = {"StartError", "ContainerCannotRun"};
 // Beyond it, a signal ended the process.
 constexpr int kLastOwnCode = 128;
-// How the last words of an agent begin.
-constexpr const char* kAgentWords = "dure-agent: ";
 
 std::string text(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -73,6 +72,7 @@ void lookAtEnd(const json& container, bool init, PodView& view) {
   const std::string reason = text(ended, "reason");
   const std::string message = text(ended, "message");
   const std::string words = lastLine(message);
+  const auto complaint = protocol::complaintIn(words);
   if (isOneOf(kUnstartable, reason)) {
     // The runtime's words go from what it was doing to what went wrong.
     view.problem = fmt::format("its container {} could not be started ({}{}{})",
@@ -82,15 +82,14 @@ void lookAtEnd(const json& container, bool init, PodView& view) {
     // Somebody may have killed it; but for want of memory it will be killed again.
     view.hopeless = code <= kLastOwnCode || reason == "OOMKilled";
     const std::string why =
-        words.rfind(kAgentWords, 0) == 0
-            ? words.substr(std::string_view(kAgentWords).size())
-            : fmt::format("exit code {}{}{}", code, reason.empty() ? "" : ", ", reason);
+        complaint ? *complaint
+                  : fmt::format("exit code {}{}{}", code, reason.empty() ? "" : ", ", reason);
     view.problem = "the agent cannot be put into its pod: " + why;
   } else if (reason == "OOMKilled") {
     view.problem = "its pod ran out of memory; resources.memory gives it more";
     view.by_program = true;
-  } else if (words.rfind(kAgentWords, 0) == 0) {
-    view.problem = "its agent ended: " + words.substr(std::string_view(kAgentWords).size());
+  } else if (complaint) {
+    view.problem = "its agent ended: " + *complaint;
   }
 }
 

@@ -17,27 +17,28 @@ constexpr const char* kShared = "dure";
 // What the agent is told. Its secret is not written into the pod, but taken from where it lies.
 json agentVariables(const TaskPod& pod) {
   const protocol::AgentOptions options{
-      .coordinator = pod.spec.coordinator,
+      .coordinator = pod.join.coordinator,
       .secret = "",
-      .run = pod.spec.run,
-      .task = pod.spec.task,
-      .generation = pod.spec.generation,
-      .directory = std::string(kPodDirectory) + "/tasks/" + pod.spec.task,
-      .encrypted = pod.spec.encrypted,
+      .run = pod.join.run,
+      .task = pod.task.name(),
+      .generation = pod.join.generation,
+      .directory = std::string(kPodDirectory) + "/tasks/" + pod.task.name(),
+      .encrypted = pod.join.encrypted,
       .contained = true,
       .folder = kPodWorkdir};
   json variables = json::array();
   for (const std::string& entry : protocol::toEnvironment(options)) {
     const std::size_t equals = entry.find('=');
     const std::string name = entry.substr(0, equals);
-    if (name == std::string(protocol::kAgentPrefix) + "SECRET") {
+    if (name == protocol::agentVariable(protocol::kAgentSecret)) {
       variables.push_back(
           {{"name", name},
-           {"valueFrom", {{"secretKeyRef", {{"name", pod.run.object()}, {"key", "secret"}}}}}});
+           {"valueFrom", {{"secretKeyRef", {{"name", pod.run.object()}, {"key", kSecretKey}}}}}});
     } else {
       variables.push_back({{"name", name}, {"value", literalText(entry.substr(equals + 1))}});
     }
   }
+  addLogVariable(variables);
   // Whoever has no entry in the image's list of users has / for a home, and may not write there.
   if (pod.job.program.user != 0) variables.push_back({{"name", "HOME"}, {"value", kPodDirectory}});
   return variables;
@@ -75,9 +76,8 @@ json agentInstaller(const spec::Job& job, const KubeImages& images) {
 json podOf(const TaskPod& pod) {
   const spec::Job& job = pod.job;
   const bool chief = pod.task.first_rank == 0 && pod.task.processes > 0;
-  const std::string image = job.program.image.empty() && job.strategy == spec::Strategy::kNative
-                                ? pod.images.trainer
-                                : job.program.image;
+  const std::string image =
+      job.program.image.empty() && spec::runsTrainer(job) ? pod.images.trainer : job.program.image;
   json install = agentInstaller(job, pod.images);
   // It is over before the program starts, so it takes nothing beside it; but where there is a quota
   // every container has to say what it needs.
@@ -123,8 +123,8 @@ json podOf(const TaskPod& pod) {
 
   json labels = labelsOf(pod.run, "task");
   labels[labels::kTask] = pod.task.name();
-  labels[labels::kGeneration] = std::to_string(pod.spec.generation);
-  json metadata = {{"name", pod.run.pod(pod.task.name(), pod.spec.generation)},
+  labels[labels::kGeneration] = std::to_string(pod.join.generation);
+  json metadata = {{"name", pod.run.pod(pod.task.name(), pod.join.generation)},
                    {"namespace", pod.run.name_space},
                    {"labels", labels},
                    {"ownerReferences", json::array({pod.owner})}};

@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "backend/kubernetes/layout.h"
+#include <cstdlib>
+
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/pod_view.h"
 #include "backend/kubernetes/record.h"
 #include "backend/kubernetes/test_jobs.h"
+#include "gang/layout.h"
 #include "spec/load.h"
 
 namespace dure::kubernetes {
@@ -20,17 +22,16 @@ const KubeImages kImages{.dure = "dure:1", .trainer = "trainer:1"};
 json podFor(const spec::Job& job, const gang::Layout& layout, const std::string& task,
             const std::string& node = "") {
   const gang::Roster roster = gang::makeRoster(job, layout);
-  const gang::TaskSpec spec{.run = "train.2",
-                            .task = task,
-                            .generation = 3,
-                            .coordinator = "10.0.0.1:999",
-                            .secret = "do not tell",
-                            .encrypted = true};
+  const gang::JoinOptions join{.run = "train.2",
+                               .generation = 3,
+                               .coordinator = "10.0.0.1:999",
+                               .secret = "do not tell",
+                               .encrypted = true};
   return podOf({.run = kRun,
                 .job = job,
                 .images = kImages,
                 .task = *roster.find(task),
-                .spec = spec,
+                .join = join,
                 .node = node,
                 .owner = {{"uid", "1"}}});
 }
@@ -57,6 +58,27 @@ TEST(Pods, TheSecretIsNowhereInThePod) {
   EXPECT_THAT(pod.dump(), HasSubstr("secretKeyRef"));
 }
 
+// The level of the log in a container's variables, or nothing.
+std::string logLevelIn(const json& pod_spec) {
+  for (const json& variable : pod_spec["containers"][0]["env"]) {
+    if (variable["name"] == "DURE_LOG") return variable["value"];
+  }
+  return "";
+}
+
+TEST(Pods, ManagerAndTasksLogAsTheirMakerDoes) {
+  const spec::Job job = jobOf("name: train\nprogram: {command: [run], image: mine:1}\n");
+  const auto levels = [&] {
+    return logLevelIn(podFor(job, {1}, "worker-0")["spec"]) + "," +
+           logLevelIn(managerObject(kRun, job, kImages, 0, {}).object["spec"]["template"]["spec"]);
+  };
+  unsetenv("DURE_LOG");
+  EXPECT_EQ(levels(), ",");
+  setenv("DURE_LOG", "debug", 1);
+  EXPECT_EQ(levels(), "debug,debug");
+  unsetenv("DURE_LOG");
+}
+
 TEST(Pods, NativeJobsHaveTheTrainersImageUnlessTheyNameOne) {
   const std::string text = "name: train\ntrain: {model: mlp, data: /data}\n";
   EXPECT_EQ(podFor(jobOf(text), {1}, "worker-0")["spec"]["containers"][0]["image"], "trainer:1");
@@ -71,14 +93,14 @@ TEST(Pods, ASplitGivesEachWorkerItsGpusAndAsManyRanks) {
   placement.shares = {{.node = "big", .tasks = 1, .gpus = 5},
                       {.node = "small", .tasks = 1, .gpus = 1}};
   placement.share_of_task = {1, 0};
-  const gang::Layout layout = layoutOf(job, placement);
+  const gang::Layout layout = gang::layoutOf(job, placement);
   EXPECT_THAT(layout.gpus, ElementsAre(1, 5));
   const json chief = podFor(job, layout, "worker-0"), other = podFor(job, layout, "worker-1");
   EXPECT_EQ(chief["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "1");
   EXPECT_EQ(other["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "5");
   EXPECT_EQ(chief["metadata"]["annotations"][annotations::kRanks], "0");
   EXPECT_EQ(other["metadata"]["annotations"][annotations::kRanks], "1,2,3,4,5");
-  EXPECT_EQ(nodesOf(gang::makeRoster(job, layout), placement).at("worker-0"), "small");
+  EXPECT_EQ(gang::nodesOf(gang::makeRoster(job, layout), placement).at("worker-0"), "small");
 }
 
 json podWaiting(const char* reason, const char* message) {

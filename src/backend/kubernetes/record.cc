@@ -23,7 +23,7 @@ constexpr auto kDenied = std::chrono::minutes(1);
 // An object may have 1 MiB; base64 makes four bytes of three.
 constexpr std::size_t kFolderPiece = 700u << 10u;
 constexpr const char* kFolderKey = "folder.tar.gz";
-constexpr auto kTryAgain = std::chrono::milliseconds(500);
+constexpr auto kRetry = std::chrono::milliseconds(500);
 
 kube::KubeAddress address(const KubeRun& run, const std::string& name) {
   return {kube::kinds::kConfigMaps, run.name_space, name, ""};
@@ -98,7 +98,7 @@ Result<std::vector<KubeRecord>> listRecords(kube::KubeClient& client, const std:
     if (!run) continue;
     records.push_back({.run = *run,
                        .object = object,
-                       .job = object.value("data", json::object()).value("job.yaml", "")});
+                       .job = object.value("data", json::object()).value(kJobKey, "")});
   }
   std::sort(records.begin(), records.end(), [](const KubeRecord& a, const KubeRecord& b) {
     const auto created = [](const KubeRecord& record) {
@@ -117,7 +117,7 @@ Result<KubeRecord> readRecord(kube::KubeClient& client, const KubeRun& run) {
   if (!parts) return std::move(parts).error();
   KubeRecord record{
       .run = run, .object = *std::move(object), .job = "", .entries = entriesOf(*parts)};
-  record.job = record.object.value("data", json::object()).value("job.yaml", "");
+  record.job = record.object.value("data", json::object()).value(kJobKey, "");
   return record;
 }
 
@@ -263,7 +263,7 @@ Status KubeJournal::write(const std::vector<gang::Entry>& entries, const std::st
         lost_ = true;
         return sent;
       }
-      std::this_thread::sleep_for(kTryAgain);
+      std::this_thread::sleep_for(kRetry);
     }
   };
   std::vector<std::string> lines;

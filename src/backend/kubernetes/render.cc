@@ -54,7 +54,7 @@ bool isRelative(const spec::Volume& volume) { return !volume.path.starts_with('/
 // Why the tasks of this job cannot be rendered.
 Status checkTasks(const spec::Job& job) {
   constexpr const char* kInstead = "use dure run --on kubernetes";
-  if (job.strategy == spec::Strategy::kMpi || job.strategy == spec::Strategy::kHorovod) {
+  if (gang::strategyOf(job).needsAgent()) {
     return refusal(
         fmt::format("strategy: {} jobs start their processes through Dure's agent, which "
                     "plain manifests do not have; {}",
@@ -75,13 +75,12 @@ Status checkTasks(const spec::Job& job) {
                     "1, a command that starts the others (torchrun), or {}",
                     many->name(), many->processes, kInstead));
   }
-  const bool native = job.strategy == spec::Strategy::kNative;
-  if (job.program.image.empty() && !native) {
+  if (job.program.image.empty() && !spec::runsTrainer(job)) {
     return refusal("program.image: is missing; a pod needs an image that has the program");
   }
   const std::vector<spec::Volume> volumes = spec::allVolumes(job);
   const auto relative = std::find_if(volumes.begin(), volumes.end(), isRelative);
-  if (relative != volumes.end() && !native) {
+  if (relative != volumes.end() && !spec::runsTrainer(job)) {
     return refusal(
         fmt::format("volumes: the path {} is relative, but where the image starts its "
                     "programs is not known here; give an absolute path",
@@ -100,13 +99,14 @@ gang::Site siteFor(const spec::Job& job, const gang::Roster& roster, const gang:
   site.trainer = "dure-trainer";
   site.root = job.program.user == 0;
   // A program starts where its image says. The trainer starts where it may write.
-  if (job.strategy == spec::Strategy::kNative) site.workdir = site.taskDirectory(task.name());
+  if (spec::runsTrainer(job)) site.workdir = site.taskDirectory(task.name());
   return site;
 }
 
 json podFor(const spec::Job& job, const gang::Roster& roster, const gang::Task& task,
             const std::string& trainer_image) {
-  const bool native = job.strategy == spec::Strategy::kNative;
+  const gang::LaunchStrategy& strategy = gang::strategyOf(job);
+  const gang::TaskFiles files = strategy.files(job, roster, task);
   const bool chief = &task == &roster.tasks.front();
   const gang::Site site = siteFor(job, roster, task);
   const std::string own = site.taskDirectory(task.name());
@@ -124,21 +124,23 @@ json podFor(const spec::Job& job, const gang::Roster& roster, const gang::Task& 
   mount("task", own, {{"emptyDir", json::object()}});
   // What containers get by themselves is too small for data loaders.
   mount("shm", "/dev/shm", {{"emptyDir", {{"medium", "Memory"}}}});
-  if (native) {
-    mount("job", own + "/job.yaml", {{"configMap", {{"name", settingsName(job)}}}});
-    mounts.back()["subPath"] = "job.yaml";
+  for (const auto& [name, text] : files) {
+    mounts.push_back({{"name", "job"}, {"mountPath", own + "/" + name}, {"subPath", name}});
+  }
+  if (!files.empty()) {
+    volumes.push_back({{"name", "job"}, {"configMap", {{"name", settingsName(job)}}}});
   }
 
   json container = {{"name", task.name()},
                     {"image", job.program.image.empty() ? trainer_image : job.program.image},
-                    {"command", wordsOf(gang::commandOf(job, site))},
+                    {"command", wordsOf(strategy.command(job, site))},
                     {"env", variablesOf(env)},
                     {"ports", {{{"containerPort", site.tasks.at(task.name()).port}}}},
                     {"volumeMounts", std::move(mounts)}};
   addUnlessEmpty(container, "resources", resourcesOf(job, task.gpus));
   addUnlessEmpty(container, "securityContext", containerSecurity(job));
   if (!job.program.pull.empty()) container["imagePullPolicy"] = job.program.pull;
-  if (native) container["workingDir"] = site.workdir;
+  if (!site.workdir.empty()) container["workingDir"] = site.workdir;
 
   json spec = schedulingOf(job);
   // Its own name leads a program to its own pod, without the way through the service.
@@ -183,8 +185,8 @@ json jobFor(const spec::Job& job, const gang::Task& task, json pod) {
           {"spec", std::move(spec)}};
 }
 
-// The job as the trainer reads it, without what its pods are made of.
-json settingsFor(const spec::Job& job, const gang::Roster& roster) {
+// The files that all tasks are given, made from the job without what its pods are made of.
+gang::TaskFiles filesFor(const spec::Job& job, const gang::Roster& roster) {
   spec::Job inside = job;
   inside.program = {};
   inside.volumes.clear();
@@ -192,10 +194,14 @@ json settingsFor(const spec::Job& job, const gang::Roster& roster) {
   inside.kubernetes = {};
   inside.checkpoint.claim.clear();
   inside.render = {};
+  return gang::strategyOf(job).files(inside, roster, roster.tasks.front());
+}
+
+json settingsFor(const spec::Job& job, const gang::TaskFiles& files) {
   return {{"apiVersion", "v1"},
           {"kind", "ConfigMap"},
           {"metadata", {{"name", settingsName(job)}, {"labels", labelsFor(job, "job")}}},
-          {"data", gang::filesOf(inside, roster, roster.tasks.front())}};
+          {"data", files}};
 }
 
 // Sees what the chief saw, and waits for somebody to look.
@@ -242,7 +248,8 @@ Result<std::vector<json>> renderJob(const spec::Job& job, const std::string& tra
 
   if (auto possible = checkTasks(job); !possible) return std::move(possible).error();
   const gang::Roster roster = gang::makeRoster(job, job.workers.max);
-  if (job.strategy == spec::Strategy::kNative) objects.push_back(settingsFor(job, roster));
+  const gang::TaskFiles files = filesFor(job, roster);
+  if (!files.empty()) objects.push_back(settingsFor(job, files));
   // Names first: a program that starts finds those of all the others.
   for (const gang::Task& task : roster.tasks) objects.push_back(serviceFor(job, task));
   for (const gang::Task& task : roster.tasks) {

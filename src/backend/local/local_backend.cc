@@ -1,7 +1,6 @@
 #include "backend/local/local_backend.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -13,11 +12,15 @@
 
 #include <fmt/core.h>
 
+#include "backend/local/machine.h"
 #include "backend/local/network.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/process.h"
 #include "base/process_tree.h"
 #include "gang/environment.h"
+#include "gang/layout.h"
+#include "plan/place.h"
 #include "protocol/agent_options.h"
 
 namespace dure::local {
@@ -28,19 +31,9 @@ constexpr const char* kLoopback = "127.0.0.1";
 constexpr std::chrono::milliseconds kPurgePatience{2000};
 constexpr std::chrono::milliseconds kGuardianEnds{1000};
 
-int coreCount() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
 // What a native job reads must be there before anything starts.
 Status findInputs(const spec::Job& job) {
-  const spec::Train& train = job.train;
-  for (const auto& [field, path] : {std::pair("train.data.path", train.data.path),
-                                    std::pair("train.model.file", train.model.file),
-                                    std::pair("train.model.weights", train.model.weights)}) {
-    if (path.empty()) continue;
+  for (const auto& [field, path] : spec::trainingInputs(job.train)) {
     const auto whole = std::filesystem::path(job.program.workdir) / path;
     if (access(whole.c_str(), R_OK) == 0) continue;
     return Error(Code::kInvalid, std::string(field) + ": " + systemError(path).message());
@@ -54,17 +47,16 @@ Status findCommand(const spec::Job& job, const gang::Site& site) {
   if (stat(job.program.workdir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return Error(Code::kInvalid, "program.workdir: no directory " + job.program.workdir);
   }
-  if (job.strategy == spec::Strategy::kNative) {
-    const std::string trainer = gang::commandOf(job, site).front();
-    if (access(trainer.c_str(), X_OK) != 0) {
-      return Error(Code::kUnavailable, "native training needs " + systemError(trainer).message());
+  const std::string program = gang::strategyOf(job).command(job, site).front();
+  if (spec::runsTrainer(job)) {
+    if (access(program.c_str(), X_OK) != 0) {
+      return Error(Code::kUnavailable, "native training needs " + systemError(program).message());
     }
     return findInputs(job);
   }
   std::vector<std::string> environment = currentEnvironment();
   const auto path = job.env.find("PATH");
   if (path != job.env.end()) environment.push_back("PATH=" + path->second);
-  const std::string program = gang::commandOf(job, site).front();
   auto found = findProgram(program, environment);
   if (!found) return Error(Code::kInvalid, "program.command: " + found.error().message());
   if (found->front() != '/') *found = job.program.workdir + "/" + *found;
@@ -77,12 +69,28 @@ Status findCommand(const spec::Job& job, const gang::Site& site) {
   return {};
 }
 
+// The next GPUs of this machine for each task that asks for some.
+std::map<std::string, std::string> dealGpus(const gang::Roster& roster) {
+  const auto ours = machineGpus();
+  std::map<std::string, std::string> dealt;
+  std::size_t next = 0;
+  for (const gang::Task& task : roster.tasks) {
+    for (int i = 0; i < task.gpus; ++i, ++next) {
+      std::string& gpus = dealt[task.name()];
+      if (!gpus.empty()) gpus += ",";
+      gpus += ours ? ours->at(next) : std::to_string(next);
+    }
+  }
+  return dealt;
+}
+
 }  // namespace
 
 LocalBackend::LocalBackend(asio::io_context& loop, Options options)
     : loop_(loop), options_(std::move(options)), children_(loop), again_(loop), force_(loop) {}
 
-Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
+Result<gang::Site> LocalBackend::survey() {
+  const spec::Job& job = options_.job;
   gang::Site site;
   site.run = options_.run;
   site.agent = options_.agent;
@@ -91,6 +99,9 @@ Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
   if (access(options_.agent.c_str(), X_OK) != 0) {
     return Error(Code::kUnavailable, systemError("the agent " + options_.agent).message());
   }
+  auto planned = layout();
+  if (!planned) return std::move(planned).error();
+  planned_ = *planned;
   const int count = gang::portsNeeded(job);
   int port = ports_.first != 0 ? ports_.first : job.port;
   if (port == 0) {
@@ -112,7 +123,7 @@ Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
   site.one_machine = true;
   site.cores = coreCount();
   site.root = geteuid() == 0;
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}) {
+  for (const char* name : gang::kThreadVariables) {
     if (std::getenv(name) != nullptr) site.inherited.insert(name);
   }
   std::vector<NetworkAddress> addresses;
@@ -123,32 +134,23 @@ Result<gang::Site> LocalBackend::survey(const spec::Job& job) {
     addresses.push_back(*std::move(address));
   }
   networks_.clear();
-  gpus_ = job.gpus;
-  const gang::Roster roster = gang::makeRoster(job, localLayout(job.gpus, job.workers.max));
-  int first_gpu = 0;
+  const gang::Roster roster = gang::makeRoster(job, *planned);
   for (std::size_t i = 0; i < roster.tasks.size(); ++i) {
     const std::string name = roster.tasks[i].name();
     site.tasks[name] = {
         .address = addresses.empty() ? kLoopback : addresses[i % addresses.size()].address,
         .port = port + static_cast<int>(i)};
     if (!addresses.empty()) networks_[name] = job.local.networks[i % addresses.size()];
-    if (roster.tasks[i].gpus == 0) continue;
-    std::string gpus;
-    for (int gpu = 0; gpu < roster.tasks[i].gpus; ++gpu) {
-      gpus += fmt::format("{}{}", gpu == 0 ? "" : ",", first_gpu + gpu);
-    }
-    first_gpu += roster.tasks[i].gpus;
-    site.gpus[name] = gpus;
   }
+  site.gpus = dealGpus(roster);
   // After the last of the tasks' own.
-  if (job.strategy == spec::Strategy::kHorovod && !gang::usesMpi(job))
-    site.store_port = port + count - 1;
+  if (gang::strategyOf(job).needsStore()) site.store_port = port + count - 1;
   return site;
 }
 
-Status LocalBackend::begin(const spec::Job& job) {
-  if (job.port == 0) {
-    auto range = findPorts(job.name, gang::portsNeeded(job), true);
+Status LocalBackend::begin() {
+  if (options_.job.port == 0) {
+    auto range = findPorts(options_.job.name, gang::portsNeeded(options_.job), true);
     if (!range) return std::move(range).error();
     ports_ = *std::move(range);
   }
@@ -160,29 +162,64 @@ Status LocalBackend::begin(const spec::Job& job) {
 
 void LocalBackend::listen(Handlers handlers) { handlers_ = std::move(handlers); }
 
-void LocalBackend::place(int, int workers) { handlers_.placed(localLayout(gpus_, workers)); }
+// An elastic job gets as many workers as there is room for. Processes share CPUs and memory, so the
+// fewest workers start whether or not there is enough of these; GPUs are not shared.
+Result<gang::Layout> LocalBackend::layout() const {
+  plan::Request request = plan::makeRequest(options_.job);
+  request.nodes.selector.clear();
+  request.nodes.affinity.clear();
+  plan::Inventory machine = machineInventory(request.nodes);
+  plan::Node& node = machine.nodes.front();
+  if (!machineGpus()) node.free.add(request.nodes.gpu, plan::kUnlimited);
+  auto found = plan::place(request, machine);
+  if (std::holds_alternative<plan::Shortage>(found)) {
+    node.free.millicores = plan::kUnlimited;
+    node.free.memory = plan::kUnlimited;
+    request.most = request.fewest;
+    found = plan::place(request, machine);
+  }
+  if (const auto* shortage = std::get_if<plan::Shortage>(&found)) {
+    return Error(Code::kInvalid, "does not fit on this machine: " + shortage->message());
+  }
+  return gang::layoutOf(options_.job, std::get<plan::Placement>(found));
+}
 
-Status LocalBackend::start(const gang::TaskSpec& task) {
+void LocalBackend::place(int, int workers) {
+  gang::Layout now = *planned_;
+  now.workers = std::min(now.workers, workers);
+  logDebug("local", "places {} workers on this machine", now.workers);
+  handlers_.placed(gang::makeRoster(options_.job, now));
+}
+
+void LocalBackend::start(const gang::Roster& roster, const gang::JoinOptions& join) {
+  for (const gang::Task& task : roster.tasks) {
+    if (auto started = startAgent(task.name(), join); !started) {
+      handlers_.refused(task.name(), started.error().message(), false);
+    }
+  }
+}
+
+Status LocalBackend::startAgent(const std::string& task, const gang::JoinOptions& join) {
   const auto running = std::find_if(agents_.begin(), agents_.end(),
-                                    [&](const auto& agent) { return agent.second == task.task; });
+                                    [&](const auto& agent) { return agent.second == task; });
   if (running != agents_.end()) return {};
-  const std::string directory = options_.directory + "/" + task.task;
+  const std::string directory = options_.directory + "/" + task;
   if (auto made = makeDirectories(directory); !made) return made;
   Fd network;
-  const auto host = networks_.find(task.task);
+  const auto host = networks_.find(task);
   if (host != networks_.end()) {
     auto opened = openNetwork(host->second);
     if (!opened) return std::move(opened).error();
     network = *std::move(opened);
   }
   std::vector<std::string> environment = currentEnvironment();
-  for (std::string& entry : protocol::toEnvironment({.coordinator = task.coordinator,
-                            .secret = task.secret,
-                            .run = task.run,
-                            .task = task.task,
-                            .generation = task.generation,
+  for (std::string& entry : protocol::toEnvironment({.coordinator = join.coordinator,
+                            .secret = join.secret,
+                            .run = join.run,
+                            .task = task,
+                            .generation = join.generation,
                             .directory = directory,
-                            .encrypted = task.encrypted})) {
+                            .encrypted = join.encrypted})) {
     environment.push_back(std::move(entry));
   }
   const Fd log(open((options_.directory + "/agents.log").c_str(),
@@ -197,7 +234,8 @@ Status LocalBackend::start(const gang::TaskSpec& task) {
                           .new_session = true,
                           .network = network.get()});
   if (!pid) return pid.error();
-  agents_[*pid] = task.task;
+  agents_[*pid] = task;
+  logDebug("local", "started {} of generation {}: pid {}", task, join.generation, *pid);
   return {};
 }
 
@@ -206,6 +244,7 @@ Status LocalBackend::start(const gang::TaskSpec& task) {
 void LocalBackend::kill(const std::string& task) {
   for (const auto& [pid, name] : agents_) {
     if (name != task) continue;
+    logDebug("local", "kills {}: pid {}", task, pid);
     ::kill(pid, protocol::kEndNow);
     ::kill(pid, SIGCONT);
     doomed_.insert(pid);
@@ -237,6 +276,7 @@ void LocalBackend::reap() {
     if (purge_) purge_->progress();
     const auto agent = agents_.find(pid);
     if (agent == agents_.end()) continue;
+    logDebug("local", "{} has ended: pid {}", agent->second, pid);
     ended_.push_back(agent->second);
     agents_.erase(agent);
   }

@@ -17,16 +17,12 @@
 
 namespace dure::local {
 
-// How a job is laid out on one machine: GPUs that the job leaves to the plan are one worker's.
-inline gang::Layout localLayout(int gpus, int workers) {
-  return gpus > 0 ? gang::Layout{.workers = 1, .gpus = {gpus}} : gang::Layout{.workers = workers};
-}
-
 // Tasks as processes of this machine. The process that has it adopts orphans and waits for every
 // child it has, so there can be one of these in a process, and no other children.
 class LocalBackend : public gang::Backend {
  public:
   struct Options {
+    spec::Job job;
     std::string run;        // its name
     std::string agent;      // the agent program
     std::string directory;  // of the run's tasks, absolute
@@ -35,16 +31,19 @@ class LocalBackend : public gang::Backend {
   LocalBackend(asio::io_context& loop, Options options);
 
   void listen(Handlers handlers) override;
-  Result<gang::Site> survey(const spec::Job& job) override;
+  Result<gang::Site> survey() override;
   // Reserves ports for as long as this object lives, for survey() to use. Call it once, before it.
-  Status begin(const spec::Job& job);
+  Status begin();
 
-  // This machine takes them all: `gpus` of a job are one worker's.
+  // The plan for this machine alone. Invalid if the job asks for more GPUs than there are.
+  Result<gang::Layout> layout() const;
+  // After survey(), whose plan it follows.
   void place(int generation, int workers) override;
-  Status start(const gang::TaskSpec& task) override;
+  void start(const gang::Roster& roster, const gang::JoinOptions& join) override;
   void kill(const std::string& task) override;
 
  private:
+  Status startAgent(const std::string& task, const gang::JoinOptions& join);
   void waitForChildren();
   void reap();
 
@@ -61,7 +60,7 @@ class LocalBackend : public gang::Backend {
   std::optional<Purge> purge_;      // of what they had started
   std::set<pid_t> left_;            // that could not be killed
   Handlers handlers_;
-  int gpus_ = 0;  // of the whole job, where it leaves the split open
+  std::optional<gang::Layout> planned_;  // by survey()
 };
 
 }  // namespace dure::local

@@ -32,10 +32,10 @@ class LocalBackends : public testing::Test {
     return loaded.job;
   }
   Result<gang::Site> survey(const spec::Job& of, const std::string& agent = "/bin/true") {
-    return LocalBackend(loop_, options(agent)).survey(of);
+    return LocalBackend(loop_, options(agent, of)).survey();
   }
-  LocalBackend::Options options(const std::string& agent) const {
-    return {.agent = agent, .directory = root_ + "/tasks"};
+  LocalBackend::Options options(const std::string& agent, const spec::Job& of) const {
+    return {.job = of, .agent = agent, .directory = root_ + "/tasks"};
   }
   std::string script(const std::string& name, const std::string& content, mode_t mode = 0755) {
     const std::string path = root_ + "/" + name;
@@ -196,8 +196,8 @@ TEST_F(LocalBackends, AKilledTaskIsGoneOnlyWhenNothingOfItIsLeft) {
                                                 "'sleep 1000 & sleep 1000' &)\nexec sleep 1000\n");
   const int code = inAProcessOfItsOwn([&] {
     asio::io_context loop(1);
-    LocalBackend backend(loop, options(agent));
-    if (!backend.begin(job())) return 1;
+    LocalBackend backend(loop, options(agent, job()));
+    if (!backend.begin()) return 1;
     std::vector<std::string> gone;
     backend.listen({.gone = [&](const std::string& task) { gone.push_back(task); }});
     const Fd alive(open((root_ + "/alive").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
@@ -206,8 +206,9 @@ TEST_F(LocalBackends, AKilledTaskIsGoneOnlyWhenNothingOfItIsLeft) {
       char byte = 0;
       return read(alive.get(), &byte, 1) != 0;
     };
-    const gang::TaskSpec task{.run = "train.1", .task = "worker-0", .generation = 1};
-    if (!backend.start(task) || !backend.start(task)) return 2;
+    const gang::Roster roster = gang::makeRoster(job(), 1);
+    for (int again = 0; again < 2; ++again)
+      backend.start(roster, {.run = "train.1", .generation = 1});
     if (!runUntil(loop, someoneLives)) return 3;
     if (!gone.empty()) return 4;
     backend.kill("worker-1");
@@ -219,22 +220,56 @@ TEST_F(LocalBackends, AKilledTaskIsGoneOnlyWhenNothingOfItIsLeft) {
   EXPECT_EQ(code, 0);
 }
 
+// What CUDA_VISIBLE_DEVICES is while this lives.
+class VisibleGpus {
+ public:
+  explicit VisibleGpus(const char* list) { setenv("CUDA_VISIBLE_DEVICES", list, 1); }
+  ~VisibleGpus() { unsetenv("CUDA_VISIBLE_DEVICES"); }
+  VisibleGpus(const VisibleGpus&) = delete;
+  VisibleGpus& operator=(const VisibleGpus&) = delete;
+};
+
+TEST_F(LocalBackends, TheVisibleGpusAreTheOnesThatAreDealt) {
+  const VisibleGpus visible("3, GPU-5c,7,-1,8");
+  const auto site = survey(job("workers: 3\nstrategy: torch\nresources: {gpus: 1}\n"));
+  ASSERT_TRUE(site) << site.error().message();
+  EXPECT_EQ(site->gpus.at("worker-0"), "3");
+  EXPECT_EQ(site->gpus.at("worker-1"), "GPU-5c");
+  EXPECT_EQ(site->gpus.at("worker-2"), "7");
+  expectInvalid(job("gpus: 4\n"), "does not fit on this machine: 4 GPUs wanted, 3 free");
+}
+
+TEST_F(LocalBackends, NoVisibleGpuIsNoGpu) {
+  const VisibleGpus visible("");
+  expectInvalid(job("resources: {gpus: 1}\n"), "GPU");
+}
+
+TEST_F(LocalBackends, AnElasticJobGetsAsManyWorkersAsFit) {
+  const auto layout = [&](const std::string& yaml) {
+    return LocalBackend(loop_, options("/bin/true", job(yaml))).layout()->workers;
+  };
+  const VisibleGpus visible("0,1,2");
+  EXPECT_EQ(layout("workers: {min: 1, max: 8}\nresources: {gpus: 1}\n"), 3);
+  EXPECT_EQ(layout("workers: {min: 1, max: 8}\n"), 8) << "they ask for nothing";
+  EXPECT_EQ(layout("workers: {min: 2, max: 8}\nresources: {memory: 1000Ti}\n"), 2);
+  EXPECT_EQ(layout("workers: 4\nresources: {cpus: 500}\n"), 4) << "CPUs are shared";
+  EXPECT_EQ(layout("gpus: 2\n"), 1) << "what stays on one node is one worker's";
+  EXPECT_EQ(layout("workers: 2\nnodes: {selector: {disk: ssd}}\n"), 2)
+      << "labels are those of a cluster's nodes";
+}
+
 TEST_F(LocalBackends, AnAgentIsToldWhatItMustKnowToJoin) {
   const std::string agent =
       script("agent", "#!/bin/sh\nenv | grep ^DURE_AGENT_ | sort > " + root_ + "/told\n");
   const int code = inAProcessOfItsOwn([&] {
     asio::io_context loop(1);
-    LocalBackend backend(loop, options(agent));
-    if (!backend.begin(job())) return 1;
+    LocalBackend backend(loop, options(agent, job()));
+    if (!backend.begin()) return 1;
     bool gone = false;
     backend.listen({.gone = [&](const std::string&) { gone = true; }});
-    if (!backend.start({.run = "train.1",
-                        .task = "worker-0",
-                        .generation = 3,
-                        .coordinator = "127.0.0.1:5",
-                        .secret = "s3cret"})) {
-      return 2;
-    }
+    backend.start(
+        gang::makeRoster(job(), 1),
+        {.run = "train.1", .generation = 3, .coordinator = "127.0.0.1:5", .secret = "s3cret"});
     return runUntil(loop, [&] { return gone; }) ? 0 : 3;
   });
   EXPECT_EQ(code, 0);

@@ -14,7 +14,7 @@
 #include "backend/kubernetes/names.h"
 #include "kube/client.h"
 
-namespace dure::cli {
+namespace dure::kubernetes {
 
 // Reads what the ranks of a run print, from its pods: each over one connection, for as long as that
 // lasts.
@@ -23,8 +23,7 @@ class PodLogs {
   // Whole lines of one rank. Called by one thread at a time, but by any.
   using Take = std::function<void(int generation, int rank, std::string_view lines)>;
 
-  PodLogs(kube::KubeClient& client, kubernetes::KubeRun run, std::optional<int> generation,
-          Take take);
+  PodLogs(kube::KubeClient& client, KubeRun run, std::optional<int> generation, Take take);
   ~PodLogs();
 
   // These are the pods of the run now. Begins with those that were not there before: with `follow`
@@ -41,7 +40,7 @@ class PodLogs {
   bool hasEnded(const Stream& stream, const std::stop_token& stop);
 
   kube::KubeClient& client_;
-  const kubernetes::KubeRun run_;
+  const KubeRun run_;
   const std::optional<int> generation_;
   const Take take_;
   std::mutex take_mutex_;        // of take_
@@ -52,4 +51,4 @@ class PodLogs {
   std::map<std::string, std::unique_ptr<Stream>> streams_;  // by pod
 };
 
-}  // namespace dure::cli
+}  // namespace dure::kubernetes

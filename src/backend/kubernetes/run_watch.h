@@ -12,21 +12,21 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/kubernetes/names.h"
-#include "cli/kubernetes_runs.h"
+#include "backend/kubernetes/run_objects.h"
 #include "kube/client.h"
 
-namespace dure::cli {
+namespace dure::kubernetes {
 
 // The objects of one run, kept up to date by watching them: nothing is asked of the API server
 // while nothing happens. Each call is from one thread.
 class RunWatch {
  public:
-  RunWatch(kube::KubeClient& client, kubernetes::KubeRun run);
+  RunWatch(kube::KubeClient& client, KubeRun run);
   ~RunWatch();
 
   // Waits for news, but no longer than this. The state as it is known then, if it has changed since
   // the last call, and all of it has been read.
-  std::optional<KubeRunObjects> next(std::chrono::milliseconds patience);
+  std::optional<RunObjects> next(std::chrono::milliseconds patience);
   // Why something cannot be watched now; it is tried on and on.
   std::optional<Error> trouble();
 
@@ -45,7 +45,7 @@ class RunWatch {
   void change(const std::function<void()>& what);
 
   kube::KubeClient& client_;
-  const kubernetes::KubeRun run_;
+  const KubeRun run_;
   std::mutex mutex_;  // of all below
   std::condition_variable news_;
   bool changed_ = false;
@@ -54,4 +54,4 @@ class RunWatch {
   Part pods_;
 };
 
-}  // namespace dure::cli
+}  // namespace dure::kubernetes

@@ -1,4 +1,4 @@
-#include "cli/pod_logs.h"
+#include "backend/kubernetes/pod_logs.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,8 +7,10 @@
 
 #include "backend/kubernetes/pod_view.h"
 #include "base/text.h"
+#include "base/wait.h"
+#include "protocol/rank_label.h"
 
-namespace dure::cli {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -19,14 +21,6 @@ constexpr auto kEndIsSeen = 2s;
 // Between two attempts to read what cannot be read: from the first to the longest.
 constexpr auto kFirstPause = 200ms;
 constexpr auto kLongestPause = 1s;
-
-bool sleepFor(std::chrono::milliseconds time, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any woken;
-  std::unique_lock lock(mutex);
-  woken.wait_for(lock, stop, time, [] { return false; });
-  return !stop.stop_requested();
-}
 
 }  // namespace
 
@@ -39,8 +33,7 @@ struct PodLogs::Stream {
   std::jthread thread;
 };
 
-PodLogs::PodLogs(kube::KubeClient& client, kubernetes::KubeRun run, std::optional<int> generation,
-                 Take take)
+PodLogs::PodLogs(kube::KubeClient& client, KubeRun run, std::optional<int> generation, Take take)
     : client_(client), run_(std::move(run)), generation_(generation), take_(std::move(take)) {}
 
 PodLogs::~PodLogs() {
@@ -50,14 +43,13 @@ PodLogs::~PodLogs() {
 std::unique_ptr<PodLogs::Stream> PodLogs::streamOf(const json& pod) const {
   const json& metadata = pod.at("metadata");
   const json labels = metadata.value("labels", json::object());
-  if (labels.value(kubernetes::labels::kPart, "") != "task") return nullptr;
+  if (labels.value(labels::kPart, "") != "task") return nullptr;
   auto stream = std::make_unique<Stream>();
   stream->pod = metadata.at("name");
-  stream->container = labels.value(kubernetes::labels::kTask, "");
-  stream->generation = std::atoi(labels.value(kubernetes::labels::kGeneration, "0").c_str());
-  for (const std::string& rank : split(
-           metadata.value("annotations", json::object()).value(kubernetes::annotations::kRanks, ""),
-           ',')) {
+  stream->container = labels.value(labels::kTask, "");
+  stream->generation = std::atoi(labels.value(labels::kGeneration, "0").c_str());
+  for (const std::string& rank :
+       split(metadata.value("annotations", json::object()).value(annotations::kRanks, ""), ',')) {
     if (!rank.empty()) stream->ranks.push_back(std::atoi(rank.c_str()));
   }
   return stream;
@@ -71,7 +63,7 @@ Status PodLogs::see(const std::vector<json>& pods, bool follow) {
     for (const json& pod : pods) {
       auto stream = streamOf(pod);
       if (!stream) continue;
-      const kubernetes::PodView view = kubernetes::viewPod(pod);
+      const PodView view = viewPod(pod);
       if (!view.ended()) alive_.insert(view.name);
       if (streams_.contains(view.name)) continue;
       if (generation_ && *generation_ != stream->generation) continue;
@@ -117,10 +109,7 @@ void PodLogs::read(Stream& stream, bool follow, const std::stop_token& stop) {
         if (seen++ < told) continue;
         ++told;
         int rank = stream.ranks.front();
-        if (stream.ranks.size() > 1 && line.starts_with('[')) {
-          rank = std::atoi(line.data() + 1);
-          line.remove_prefix(std::min(line.size(), line.find("] ") + 2));
-        }
+        if (stream.ranks.size() > 1) rank = protocol::takeRankLabel(line, rank);
         const std::lock_guard lock(take_mutex_);
         take_(stream.generation, rank, line);
       }
@@ -157,4 +146,4 @@ bool PodLogs::done() const {
                      [](const auto& stream) { return stream.second->done.load(); });
 }
 
-}  // namespace dure::cli
+}  // namespace dure::kubernetes

@@ -1,10 +1,10 @@
-#include "cli/run_watch.h"
+#include "backend/kubernetes/run_watch.h"
 
 #include <utility>
 
 #include <fmt/core.h>
 
-namespace dure::cli {
+namespace dure::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -15,16 +15,14 @@ std::string nameOf(const json& object) {
 
 }  // namespace
 
-RunWatch::RunWatch(kube::KubeClient& client, kubernetes::KubeRun run)
-    : client_(client), run_(std::move(run)) {
+RunWatch::RunWatch(kube::KubeClient& client, KubeRun run) : client_(client), run_(std::move(run)) {
   jobs_.kind = kube::kinds::kJobs;
-  jobs_.labels = kubernetes::selectorOf(run_, "manager");
+  jobs_.labels = selectorOf(run_, "manager");
   records_.kind = kube::kinds::kConfigMaps;
   // The folder is large, and never changes.
-  records_.labels =
-      fmt::format("{},{}!=folder", kubernetes::selectorOf(run_), kubernetes::labels::kPart);
+  records_.labels = fmt::format("{},{}!=folder", selectorOf(run_), labels::kPart);
   pods_.kind = kube::kinds::kPods;
-  pods_.labels = kubernetes::selectorOf(run_);
+  pods_.labels = selectorOf(run_);
   for (Part* part : {&jobs_, &records_, &pods_}) {
     part->thread = std::jthread([this, part](const std::stop_token& stop) { watch(*part, stop); });
   }
@@ -73,19 +71,19 @@ void RunWatch::watch(Part& part, const std::stop_token& stop) {
       stop);
 }
 
-std::optional<KubeRunObjects> RunWatch::next(std::chrono::milliseconds patience) {
+std::optional<RunObjects> RunWatch::next(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   news_.wait_for(lock, patience, [this] { return changed_; });
   const bool known = jobs_.known && records_.known && pods_.known;
   if (!known || !std::exchange(changed_, false)) return std::nullopt;
-  KubeRunObjects now;
+  RunObjects now;
   if (const auto job = jobs_.objects.find(run_.object()); job != jobs_.objects.end()) {
     now.manager = job->second;
   }
   for (const auto& [name, object] : records_.objects) {
     const std::string part = object.value("metadata", json::object())
                                  .value("labels", json::object())
-                                 .value(kubernetes::labels::kPart, "");
+                                 .value(labels::kPart, "");
     if (name == run_.object()) now.record = object;
     if (name == run_.metrics()) now.metrics = object;
     if (part == "journal") now.journal.push_back(object);
@@ -102,4 +100,4 @@ std::optional<Error> RunWatch::trouble() {
   return std::nullopt;
 }
 
-}  // namespace dure::cli
+}  // namespace dure::kubernetes
