@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SOURCES = $(shell find apps src python tests bench -name '*.cc' -o -name '*.h')
 
-.PHONY: build help test check demo bench install deb clean format tidy
+.PHONY: build help test soak check demo bench install deb clean format tidy
 .DEFAULT_GOAL := build
 
 build: ## build/dure, dure-agent, dure-trainer and build/python (installs missing packages first)
@@ -13,6 +13,10 @@ build: ## build/dure, dure-agent, dure-trainer and build/python (installs missin
 test: ## every test; installs what they need
 	@tools/setup --test
 	@tools/run-tests
+
+soak: ## fuzz targets for FUZZ_SECONDS=3600 each, and every end-to-end test ROUNDS=10 times
+	@tools/setup --test
+	@tools/run-tests --soak
 
 check: build ## the quick tests only: layers, registration, format, unit tests
 	@tools/setup --test
@@ -42,8 +46,7 @@ format: ## clang-format over every C++ file
 
 tidy: ## clang-tidy over the C++ files that need no libtorch
 	@tools/setup --test
-	@cmake -S . -B build-tidy -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DDURE_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON --log-level=NOTICE
-	clang-tidy -p build-tidy --quiet $(shell grep -Lr --include='*.cc' 'include [<"]\(torch\|train\|group\)/' apps src)
+	@tools/check-tidy
 
 clean: ## removes what was built
 	rm -rf build build-*

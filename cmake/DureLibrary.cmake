@@ -1,4 +1,12 @@
 add_custom_target(unit_tests)
+# Those of folders that have threads, which the thread sanitizer watches.
+add_custom_target(threaded_unit_tests)
+
+# What sanitizers are told: libtorch and the libraries below it are not built for them.
+set(sanitizer_environment
+    "ASAN_OPTIONS=detect_container_overflow=0"
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizers/leak.txt:print_suppressions=0"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizers/thread.txt:print_suppressions=0:die_after_fork=0")
 
 # GoogleTest's headers, compiled once for all test programs.
 file(WRITE ${CMAKE_BINARY_DIR}/gtest_header.cc "")
@@ -31,12 +39,13 @@ function(dure_batches list name torch)
   set(${list} ${batches} PARENT_SCOPE)
 endfunction()
 
-# dure_library(NAME [TEST_LIBS lib…] LIBS lib…): the library of the folder that calls it, from all its
-# .cc files and those of folders in it, but the tests, and one test program from its *_test.cc files. A new file is picked up by
-# itself, so no test can be left out by forgetting to list it.
-# With TORCH, both are built against libtorch, through its precompiled header. FAST is for what computes.
+# dure_library(NAME [TORCH] [FAST] [THREADS] [TEST_LIBS lib…] LIBS lib…): the library of the folder that calls it, from all its
+# .cc files and those of folders in it, but the tests, and one test program from its *_test.cc files. A new file
+# is picked up by itself, so no test can be left out by forgetting to list it.
+# With TORCH, both are built against libtorch, through its precompiled header. FAST is for what computes, THREADS
+# for what starts threads.
 function(dure_library name)
-  cmake_parse_arguments(ARG "TORCH;FAST" "" "LIBS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;FAST;THREADS" "" "LIBS;TEST_LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc */*.cc)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc */*_test.cc)
   if(tests)
@@ -72,5 +81,12 @@ function(dure_library name)
     add_dependencies(unit_tests ${name}_test)
     add_test(NAME unit/${name} COMMAND ${name}_test)
     set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
+    if(ARG_THREADS)
+      add_dependencies(threaded_unit_tests ${name}_test)
+      set_tests_properties(unit/${name} PROPERTIES LABELS "unit;threads")
+    endif()
+    if(DURE_SANITIZE)
+      set_tests_properties(unit/${name} PROPERTIES ENVIRONMENT "${sanitizer_environment}")
+    endif()
   endif()
 endfunction()

@@ -13,6 +13,9 @@
 namespace dure::local {
 
 Result<Fd> openNetwork(const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos)
+    return Error(Code::kInvalid,
+                 "network " + name + ": not a name that `ip netns list` would print");
   Fd fd(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return systemError("network " + name);
   return fd;
