@@ -1,6 +1,7 @@
 add_custom_target(unit_tests)
-# Those of folders that have threads, which the thread sanitizer watches.
-add_custom_target(threaded_unit_tests)
+# Those of folders that have threads, and those of folders that use libtorch: some sanitizers watch only them.
+add_custom_target(threads_unit_tests)
+add_custom_target(torch_unit_tests)
 
 # What sanitizers are told: libtorch and the libraries below it are not built for them.
 set(sanitizer_environment
@@ -80,11 +81,15 @@ function(dure_library name)
                                                   ${CMAKE_BINARY_DIR}/tests)
     add_dependencies(unit_tests ${name}_test)
     add_test(NAME unit/${name} COMMAND ${name}_test)
-    set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
-    if(ARG_THREADS)
-      add_dependencies(threaded_unit_tests ${name}_test)
-      set_tests_properties(unit/${name} PROPERTIES LABELS "unit;threads")
-    endif()
+    set(labels unit)
+    foreach(label threads torch)
+      string(TOUPPER ${label} option)
+      if(ARG_${option})
+        list(APPEND labels ${label})
+        add_dependencies(${label}_unit_tests ${name}_test)
+      endif()
+    endforeach()
+    set_tests_properties(unit/${name} PROPERTIES LABELS "${labels}" TIMEOUT 300)
     if(DURE_SANITIZE)
       set_tests_properties(unit/${name} PROPERTIES ENVIRONMENT "${sanitizer_environment}")
     endif()
