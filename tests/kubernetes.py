@@ -1,4 +1,5 @@
 """For tests on a Kubernetes: the one of tools/cluster, or the one that DURE_TEST_KUBECONFIG names."""
+import contextlib
 import json
 import os
 import pathlib
@@ -72,6 +73,18 @@ class OnKubernetes:
                               env={**os.environ, "KUBECONFIG": self.kubeconfig})
         self.assertEqual(done.returncode, 0, f"kubectl {' '.join(words)}\n{done.stdout}\n{done.stderr}")
         return done.stdout
+
+    @contextlib.contextmanager
+    def watching(self, kind, labels):
+        """The names of objects of the test's namespace, line by line, each within moments of its creation."""
+        watch = subprocess.Popen([CLUSTER, "kubectl", "get", kind, "-n", self.namespace, "-l", labels, "--watch", "-o", "name"],
+                                 stdout=subprocess.PIPE, text=True, env={**os.environ, "KUBECONFIG": self.kubeconfig})
+        try:
+            yield watch.stdout
+        finally:
+            watch.kill()
+            watch.wait()
+            watch.stdout.close()
 
     def create(self, *objects):
         self.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List",

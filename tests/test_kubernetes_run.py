@@ -129,10 +129,11 @@ class KubernetesRun(RunsOnKubernetes, OnKubernetes, harness.Case):
     def test_an_interrupt_while_a_run_is_created_leaves_nothing(self):
         (self.dir / "work").mkdir(exist_ok=True)
         (self.dir / "work/large").write_bytes(os.urandom(20 << 20))
-        running = self.start("run", self.job_file("halted", workers=1, command=["sleep", "300"]), "--on", "kubernetes",
-                             "-n", self.namespace)
-        self.wait_until(lambda: self.objects("configmaps", "dure/part=folder"), "its folder is on the way")
-        running.send(signal.SIGINT)
+        with self.watching("configmaps", "dure/part=folder") as pieces:
+            running = self.start("run", self.job_file("halted", workers=1, command=["sleep", "300"]), "--on", "kubernetes",
+                                 "-n", self.namespace)
+            self.assertIn("halted-1-folder-", pieces.readline())
+            running.send(signal.SIGINT)
         done = running.wait(60)
         self.assertEqual(done.code, 130, done.err)
         self.wait_until_nothing_is_left()
