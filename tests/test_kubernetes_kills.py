@@ -18,7 +18,8 @@ class Kills(TrainsOnKubernetes, harness.Case):
         done = self.ended_well(running, "inside", expected)
         self.assertIn("rank 0 (worker-0) was killed by SIGKILL", done.err)
         ended = self.objects("pods", "dure/job=inside,dure/generation=1,dure/task=worker-0")
-        self.assertEqual([pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for pod in ended], [137])
+        self.assertEqual([pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for pod in ended], [137],
+                         done.err)
 
         running = self.begin("manager")
         manager = self.pods("dure/job=manager,dure/part=manager")[0]["metadata"]["name"]
