@@ -120,10 +120,10 @@ WorkPointer DureProcessGroup::broadcast(Tensors& tensors, const c10d::BroadcastO
              });
 }
 
-Status DureProcessGroup::gatherNow(const Tensors& outputs, const at::Tensor& input) {
+Status DureProcessGroup::allGatherNow(const Tensors& outputs, const at::Tensor& input) {
   Flat mine(input);
   at::Tensor all = at::empty({size_, input.numel()}, mine.tensor().options());
-  if (auto status = group_->gather(mine.bytes(), Flat(all).bytes()); !status) return status;
+  if (auto status = group_->allGather(mine.bytes(), Flat(all).bytes()); !status) return status;
   for (std::size_t rank = 0; rank < outputs.size(); ++rank) {
     outputs[rank].copy_(all[static_cast<std::int64_t>(rank)].view(input.sizes()));
   }
@@ -134,7 +134,7 @@ WorkPointer DureProcessGroup::allgather(std::vector<Tensors>& outputs, Tensors& 
                                         const c10d::AllgatherOptions&) {
   return run(
       c10d::OpType::ALLGATHER, onlyOf(outputs, size_),
-      [this, input = onlyOf(inputs)](const Tensors& list) { return gatherNow(list, input); });
+      [this, input = onlyOf(inputs)](const Tensors& list) { return allGatherNow(list, input); });
 }
 
 WorkPointer DureProcessGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -144,7 +144,7 @@ WorkPointer DureProcessGroup::_allgather_base(at::Tensor& output, at::Tensor& in
   return run(c10d::OpType::_ALLGATHER_BASE, {output}, [this, input](const Tensors& filled) {
     Flat mine(input);
     Flat all(filled[0]);
-    auto status = group_->gather(mine.bytes(), all.bytes());
+    auto status = group_->allGather(mine.bytes(), all.bytes());
     if (status) all.done();
     return status;
   });
@@ -161,7 +161,7 @@ WorkPointer DureProcessGroup::allgather_coalesced(std::vector<Tensors>& outputs,
     for (std::size_t i = 0; i < given.size(); ++i) {
       Tensors places;
       for (const Tensors& list : outputs) places.push_back(list[i]);
-      if (auto status = gatherNow(places, given[i]); !status) return status;
+      if (auto status = allGatherNow(places, given[i]); !status) return status;
     }
     return Status();
   });

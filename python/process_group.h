@@ -69,7 +69,7 @@ class DureProcessGroup : public c10d::ProcessGroup {
   template <typename Body>
   WorkPointer run(c10d::OpType type, Tensors outputs, Body body);
   Status reduceNow(const at::Tensor& tensor, const c10d::ReduceOp& operation);
-  Status gatherNow(const Tensors& outputs, const at::Tensor& input);
+  Status allGatherNow(const Tensors& outputs, const at::Tensor& input);
   Status reduceScatterNow(at::Tensor output, const at::Tensor& inputs,
                           const c10d::ReduceOp& operation);
   // Of all ranks, made when they first need it.

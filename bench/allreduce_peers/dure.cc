@@ -1,5 +1,5 @@
-// One rank of bench/allreduce: sums through joinGroup. Prints per size what a sum took, on average
-// over each batch. The numbers are fresh for every sum, as gradients are.
+// One rank of bench/allreduce: all-reduces through joinGroup. Prints per size how long one took, on
+// average over each batch. The numbers are fresh for every all-reduce, as gradients are.
 //   dure BATCHES BYTES:COUNT…   with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
 
 #include <chrono>
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
         for (std::size_t at = 0; at < data.size(); ++at) data[at] = number(at, turn, group.rank());
         if (!group.barrier()) return 1;
         const auto began = std::chrono::steady_clock::now();
-        if (!group.sum(data)) return 1;
+        if (!group.allReduce(data)) return 1;
         took += std::chrono::steady_clock::now() - began;
       }
       for (std::size_t at = 0; at < data.size(); ++at) {

@@ -54,16 +54,16 @@ class Group {
   int size() const { return size_; }
   int hosts() const { return hosts_; }
 
-  // Every member's `data` becomes the sum over all of them. `stream` (from 0) tells sums of
-  // different kinds apart: each has its own error feedback.
-  virtual Status sum(std::span<float> data, int stream = 0) = 0;
-  // The same for other numbers, never narrowed.
-  virtual Status sum(std::span<double> data) = 0;
-  virtual Status sum(std::span<std::int64_t> data) = 0;
+  // Every member's `data` becomes the sum over all of them. Each `stream` (from 0) has its own
+  // residual for error feedback.
+  virtual Status allReduce(std::span<float> data, int stream = 0) = 0;
+  // The same for other numbers, never compressed.
+  virtual Status allReduce(std::span<double> data) = 0;
+  virtual Status allReduce(std::span<std::int64_t> data) = 0;
   // `data` of `root` in every member.
   virtual Status broadcast(std::span<std::byte> data, int root) = 0;
-  // Everyone's `mine` (of the same size) in the order of the ranks; `all` has room for them.
-  virtual Status gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // `all` becomes every member's `mine`, in the order of the ranks. All are of the same size.
+  virtual Status allGather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual Status barrier() = 0;
 
   // Numbers that are summed again and again: as long as the result lives, sums of them, or of parts

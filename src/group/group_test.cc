@@ -26,7 +26,8 @@ std::vector<float> floatsOf(int rank, std::size_t count) {
 template <typename T>
 bool isSameEverywhere(Group& group, const std::vector<T>& data) {
   std::vector<T> all(data.size() * static_cast<std::size_t>(group.size()));
-  EXPECT_TRUE(group.gather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(all))));
+  EXPECT_TRUE(
+      group.allGather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(all))));
   for (std::size_t at = 0; at < all.size(); at += data.size()) {
     if (std::memcmp(all.data() + at, data.data(), data.size() * sizeof(T)) != 0) return false;
   }
@@ -47,19 +48,19 @@ TEST(Group, SharedNumbersHaveTheSameSums) {
     runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
       constexpr std::size_t kCount = kCounts[4];
       auto copied = floatsOf(group.rank(), kCount);
-      ASSERT_TRUE(group.sum(copied, 0));
+      ASSERT_TRUE(group.allReduce(copied, 0));
       EXPECT_EQ(group.traffic().in_place, 0);
       auto data = floatsOf(group.rank(), kCount);
       const auto shared = group.share(data);
       EXPECT_EQ(shared != nullptr, group.hasNeighbours());
-      ASSERT_TRUE(group.sum(data, 0));
+      ASSERT_TRUE(group.allReduce(data, 0));
       EXPECT_EQ(std::memcmp(data.data(), copied.data(), kCount * sizeof(float)), 0) << hosts;
       EXPECT_EQ(group.traffic().in_place > 0, group.hasNeighbours());
     });
   }
 }
 
-TEST(Group, SumsOfFloats) {
+TEST(Group, AllReducesFloats) {
   for (const std::string& hosts : kLayouts) {
     runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
       EXPECT_EQ(group.size(), static_cast<int>(hosts.size()));
@@ -70,7 +71,7 @@ TEST(Group, SumsOfFloats) {
           for (std::size_t i = 0; i < count; ++i) exact[i] += floats[i];
         }
         auto data = floatsOf(group.rank(), count);
-        const auto status = group.sum(data, 0);
+        const auto status = group.allReduce(data, 0);
         ASSERT_TRUE(status) << status.error().message();
         for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(data[i], exact[i], 1e-5) << hosts;
         EXPECT_TRUE(isSameEverywhere(group, data));
@@ -79,15 +80,15 @@ TEST(Group, SumsOfFloats) {
   }
 }
 
-TEST(Group, SumsOfOtherNumbers) {
+TEST(Group, AllReducesOtherNumbers) {
   for (const std::string& hosts : kLayouts) {
     runOnHosts(hosts, Wire::kBFloat16, [&](TwoLevelGroup& group) {
       const int size = group.size();
       std::vector<double> doubles(50'001, 0.1 * (group.rank() + 1));
-      ASSERT_TRUE(group.sum(doubles));
+      ASSERT_TRUE(group.allReduce(doubles));
       EXPECT_NEAR(doubles.back(), 0.05 * size * (size + 1), 1e-12);
       std::vector<std::int64_t> integers(50'001, 1'000'000'000'007LL * (group.rank() + 1));
-      ASSERT_TRUE(group.sum(integers));
+      ASSERT_TRUE(group.allReduce(integers));
       EXPECT_EQ(integers.back(), 1'000'000'000'007LL * size * (size + 1) / 2);
       // Any number and reduction there is.
       auto halves = collective::reference::someNumbers(collective::Number::kBFloat16, 5000, 1);
@@ -113,14 +114,14 @@ TEST(Group, BroadcastsFromEveryRank) {
   }
 }
 
-TEST(Group, GathersInOrderOfTheRanks) {
+TEST(Group, AllGathersInOrderOfTheRanks) {
   for (const std::string& hosts : kLayouts) {
     runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{200'001}}) {
         const auto mine = floatsOf(group.rank(), count);
         std::vector<float> all(count * hosts.size());
-        ASSERT_TRUE(
-            group.gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all))));
+        ASSERT_TRUE(group.allGather(std::as_bytes(std::span(mine)),
+                                    std::as_writable_bytes(std::span(all))));
         for (int rank = 0; rank < group.size(); ++rank) {
           const auto from = all.begin() + static_cast<std::ptrdiff_t>(count) * rank;
           ASSERT_EQ(std::vector<float>(from, from + static_cast<std::ptrdiff_t>(count)),
@@ -136,7 +137,7 @@ TEST(Group, TheSameInputsGiveTheSameBits) {
     std::vector<float> result;
     runOnHosts("abcab", Wire::kFloat32, [&](TwoLevelGroup& group) {
       auto data = floatsOf(group.rank(), 1'500'003);
-      ASSERT_TRUE(group.sum(data, 0));
+      ASSERT_TRUE(group.allReduce(data, 0));
       if (group.rank() == 0) result = data;
     });
     return result;
@@ -150,11 +151,11 @@ TEST(Group, AloneTalksToNobody) {
   auto group = joinGroup({.timeout = Duration(100)});
   ASSERT_TRUE(group);
   std::vector<float> data(1000, 3.0F);
-  ASSERT_TRUE((*group)->sum(data));
+  ASSERT_TRUE((*group)->allReduce(data));
   EXPECT_EQ(data[0], 3.0F);
   std::vector<float> copy(1000);
   ASSERT_TRUE(
-      (*group)->gather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(copy))));
+      (*group)->allGather(std::as_bytes(std::span(data)), std::as_writable_bytes(std::span(copy))));
   EXPECT_EQ(copy, data);
   EXPECT_TRUE((*group)->barrier());
   EXPECT_EQ((*group)->hosts(), 1);

@@ -34,7 +34,7 @@ TEST(Join, RanksAsProcesses) {
       auto group = joinGroup(optionsAt(port, rank, 4));
       if (!group) return 1;
       std::vector<float> data(100'000, static_cast<float>(rank));
-      if (!(*group)->sum(data) || data.back() != 6.0F) return 2;
+      if (!(*group)->allReduce(data) || data.back() != 6.0F) return 2;
       return (*group)->hosts() == 1 && (*group)->traffic().network_bytes == 0 ? 0 : 3;
     }));
   }
@@ -61,7 +61,7 @@ TEST(Join, AKilledRankFailsThoseOfOtherHostsToo) {
         if (rank == 3 && turn == 20) raise(SIGKILL);
         std::vector<float> data(50'000, 1.0F);
         const auto began = SteadyClock::now();
-        const Status status = (*group)->sum(data, 0);
+        const Status status = (*group)->allReduce(data, 0);
         if (status) continue;
         if (SteadyClock::now() - began > std::chrono::seconds(3)) return 2;
         if (status.error().code() != Code::kUnavailable) return 3;
@@ -108,7 +108,7 @@ TEST(Join, LaterWaitsHaveATimeOfTheirOwn) {
         if (!group) return 1;
         if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2'500));
         std::vector<float> data(1'000, 1.0F);
-        return (*group)->sum(data, 0) && data[0] == 2.0F ? 0 : 2;
+        return (*group)->allReduce(data, 0) && data[0] == 2.0F ? 0 : 2;
       }));
     }
     for (const pid_t pid : processes)

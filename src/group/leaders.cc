@@ -54,8 +54,8 @@ class Exchange {
     return {theirs_.get() + static_cast<std::size_t>(host) * mine_.bytes, mine_.bytes};
   }
   std::span<std::byte> own() const { return data_.subspan(mine_.offset, mine_.bytes); }
-  // Gives the reduced part to everyone for the others'.
-  Status beginGather() {
+  // All-gathers the reduced parts.
+  Status beginAllGather() {
     std::vector<Message> messages;
     for (int host = 0; host < leaders_.hosts(); ++host) {
       if (host == leaders_.index()) continue;
@@ -102,7 +102,7 @@ class WideReducing : public Leaders::Reducing {
       sources.push_back((host == index_ ? own : exchange_.place(host)).data());
     }
     dure::collective::reduce(number_, reduction_, own.data(), sources, own.size());
-    return exchange_.isDirect() ? Status() : exchange_.beginGather();
+    return exchange_.isDirect() ? Status() : exchange_.beginAllGather();
   }
   Status finish() override { return exchange_.waitForIt(); }
 
@@ -140,7 +140,7 @@ class NarrowSumming : public Leaders::Reducing {
     for (int host = 1; host < hosts_; ++host) addNarrow(wire_, numbersOf(host), sums);
     if (exchange_.isDirect()) return {};
     narrowNumbers(wire_, sums, summed_, std::span(narrow_).subspan(first, sums.size()));
-    return exchange_.beginGather();
+    return exchange_.beginAllGather();
   }
   Status finish() override {
     if (auto status = exchange_.waitForIt(); !status) return status;
@@ -228,7 +228,7 @@ Status Leaders::broadcast(std::span<std::byte> data, int root) {
   return {};
 }
 
-Status Leaders::gather(std::span<std::byte> all, std::size_t part_bytes) {
+Status Leaders::allGather(std::span<std::byte> all, std::size_t part_bytes) {
   const auto part = [&](int host) {
     return all.subspan(static_cast<std::size_t>(host) * part_bytes, part_bytes);
   };
@@ -243,7 +243,7 @@ Status Leaders::gather(std::span<std::byte> all, std::size_t part_bytes) {
 
 Status Leaders::barrier() {
   std::vector<std::byte> bytes(static_cast<std::size_t>(hosts()));
-  return gather(bytes, 1);
+  return allGather(bytes, 1);
 }
 
 }  // namespace dure::group

@@ -43,8 +43,8 @@ class Leaders {
   std::size_t summedSize(std::size_t count) const;
 
   Status broadcast(std::span<std::byte> data, int root);
-  // Everyone's part of `all`, which has parts of `part_bytes` for each; this leader's is there.
-  Status gather(std::span<std::byte> all, std::size_t part_bytes);
+  // Fills `all`, which has `part_bytes` for each leader; this leader's part is there already.
+  Status allGather(std::span<std::byte> all, std::size_t part_bytes);
   Status barrier();
 
   // Begins, and counts what is sent.

@@ -104,7 +104,7 @@ TEST(Narrow, ErrorsAreSmallAndTheirMeanVanishes) {
         std::vector<double> mean(kCount);
         for (int turn = 0; turn < kTurns; ++turn) {
           auto data = numbersOf(group.rank(), kCount);
-          ASSERT_TRUE(group.sum(data, 3));
+          ASSERT_TRUE(group.allReduce(data, 3));
           for (std::size_t i = 0; i < kCount; ++i) {
             mean[i] += static_cast<double>(data[i]) / kTurns;
             // Rounded twice, with what was held back from twice before.
@@ -123,7 +123,7 @@ TEST(Narrow, EveryoneGetsTheSameBits) {
   for (const std::string hosts : {"aabb", "abcab"}) {
     runOnHosts(hosts, Wire::kBFloat16, [&](TwoLevelGroup& group) {
       auto data = numbersOf(group.rank(), 1'300'001);
-      ASSERT_TRUE(group.sum(data, 0));
+      ASSERT_TRUE(group.allReduce(data, 0));
       std::vector<float> root = data;
       ASSERT_TRUE(group.broadcast(std::as_writable_bytes(std::span(root)), 0));
       EXPECT_EQ(data, root);
@@ -139,7 +139,7 @@ TEST(Narrow, HalfTheBytesTravel) {
       runOnHosts(hosts, wire, [&, bytes = bytes](TwoLevelGroup& group) {
         const auto before = group.traffic().network_bytes;
         auto data = numbersOf(group.rank(), 1'200'000);
-        ASSERT_TRUE(group.sum(data, 0));
+        ASSERT_TRUE(group.allReduce(data, 0));
         if (group.rank() == 0) *bytes = group.traffic().network_bytes - before;
       });
     }
@@ -158,7 +158,7 @@ TEST(Narrow, ARunGoesOnWithTheSameBits) {
     std::vector<float> data;
     for (int turn = 0; turn < 2; ++turn) {
       data = numbersOf(group.rank(), kCount);
-      EXPECT_TRUE(group.sum(data, 1));
+      EXPECT_TRUE(group.allReduce(data, 1));
     }
     return data;
   };

@@ -66,17 +66,17 @@ Status TwoLevelGroup::operate(const Body& body) {
   return status;
 }
 
-Status TwoLevelGroup::sum(std::span<float> data, int stream) {
+Status TwoLevelGroup::allReduce(std::span<float> data, int stream) {
   return allReduce(std::as_writable_bytes(data), collective::Number::kFloat32,
                    collective::Reduction::kSum, stream);
 }
 
-Status TwoLevelGroup::sum(std::span<double> data) {
+Status TwoLevelGroup::allReduce(std::span<double> data) {
   return allReduce(std::as_writable_bytes(data), collective::Number::kFloat64,
                    collective::Reduction::kSum);
 }
 
-Status TwoLevelGroup::sum(std::span<std::int64_t> data) {
+Status TwoLevelGroup::allReduce(std::span<std::int64_t> data) {
   return allReduce(std::as_writable_bytes(data), collective::Number::kInt64,
                    collective::Reduction::kSum);
 }
@@ -172,12 +172,13 @@ Status TwoLevelGroup::broadcastOverHosts(std::span<std::byte> data, int root) {
   return is_here ? Status() : host_->broadcast(data, 0);
 }
 
-Status TwoLevelGroup::gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+Status TwoLevelGroup::allGather(std::span<const std::byte> mine, std::span<std::byte> all) {
   return operate(
-      [&] { return hosts_ == 1 ? host_->allGather(mine, all) : gatherOverHosts(mine, all); });
+      [&] { return hosts_ == 1 ? host_->allGather(mine, all) : allGatherOverHosts(mine, all); });
 }
 
-Status TwoLevelGroup::gatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all) {
+Status TwoLevelGroup::allGatherOverHosts(std::span<const std::byte> mine,
+                                         std::span<std::byte> all) {
   std::size_t most = 0;
   for (const auto& ranks : topology_.hosts) most = std::max(most, ranks.size());
   // The hosts' parts one after the other, each as long as that of the largest host.
@@ -188,7 +189,7 @@ Status TwoLevelGroup::gatherOverHosts(std::span<const std::byte> mine, std::span
       std::span(parts).subspan(here * part, topology_.hosts[here].size() * mine.size());
   if (auto status = host_->allGather(mine, own); !status) return status;
   if (leaders_) {
-    if (auto status = leaders_->gather(parts, part); !status) return status;
+    if (auto status = leaders_->allGather(parts, part); !status) return status;
   }
   if (auto status = host_->broadcast(parts, 0); !status) return status;
   for (int rank = 0; rank < size_ && !mine.empty(); ++rank) {

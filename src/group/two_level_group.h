@@ -29,11 +29,11 @@ class TwoLevelGroup : public Group {
   TwoLevelGroup(Topology topology, std::unique_ptr<collective::HostGroup> host,
                 std::unique_ptr<Leaders> leaders, Wire wire);
 
-  Status sum(std::span<float> data, int stream) override;
-  Status sum(std::span<double> data) override;
-  Status sum(std::span<std::int64_t> data) override;
+  Status allReduce(std::span<float> data, int stream) override;
+  Status allReduce(std::span<double> data) override;
+  Status allReduce(std::span<std::int64_t> data) override;
   Status broadcast(std::span<std::byte> data, int root) override;
-  Status gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  Status allGather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   Status barrier() override;
   std::unique_ptr<collective::AdoptedMemory> share(std::span<float> data) override;
   // Whether sharing can gain anything: other ranks are on this host.
@@ -64,7 +64,7 @@ class TwoLevelGroup : public Group {
                                               collective::Reduction reduction, HeldBack* held);
   HeldBack& heldBack(int stream, std::size_t count);
   Status broadcastOverHosts(std::span<std::byte> data, int root);
-  Status gatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all);
+  Status allGatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all);
   bool isLeader() const { return host_->member() == 0; }
 
   const Topology topology_;

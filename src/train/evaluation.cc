@@ -39,8 +39,10 @@ Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType
     correct += countCorrect(loss, outputs, batch->labels);
     done += batch->size();
   }
-  if (auto summed = group.sum(std::span(&losses, 1)); !summed) return std::move(summed).error();
-  if (auto summed = group.sum(std::span(&correct, 1)); !summed) return std::move(summed).error();
+  if (auto reduced = group.allReduce(std::span(&losses, 1)); !reduced)
+    return std::move(reduced).error();
+  if (auto reduced = group.allReduce(std::span(&correct, 1)); !reduced)
+    return std::move(reduced).error();
   const auto rows = static_cast<double>(split.size());
   return Evaluation{losses / rows, static_cast<double>(correct) / rows};
 }

@@ -55,14 +55,14 @@ void GradientBuckets::arm() {
   is_ready_.assign(bucket_of_.size(), false);
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
   const std::lock_guard lock(mutex_);
-  summed_ = 0;
+  reduced_ = 0;
 }
 
 void GradientBuckets::ready(std::size_t parameter) {
   if (!armed_ || is_ready_[parameter]) return;
   is_ready_[parameter] = true;
   --buckets_[bucket_of_[parameter]].missing;
-  // In a fixed order, since every worker must sum the same bucket at the same time.
+  // In a fixed order, since every worker must all-reduce the same bucket at the same time.
   while (next_ < buckets_.size() && buckets_[next_].missing == 0) hand(next_++);
 }
 
@@ -77,7 +77,7 @@ Status GradientBuckets::finish() {
   // Parameters that had no part in the loss have a gradient as well: zero.
   while (next_ < buckets_.size()) hand(next_++);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return summed_ == buckets_.size() || failed_; });
+  changed_.wait(lock, [&] { return reduced_ == buckets_.size() || failed_; });
   if (failed_) return *failed_;
   return {};
 }
@@ -90,14 +90,14 @@ void GradientBuckets::run(const std::stop_token& stop) {
     waiting_.pop_front();
     lock.unlock();
     const Bucket& bucket = buckets_[number];
-    const Status summed = group_.sum({parameters_.shared().data_ptr<float>() + bucket.begin,
-                                      static_cast<std::size_t>(bucket.end - bucket.begin)},
-                                     static_cast<int>(number));
+    const Status reduced = group_.allReduce({parameters_.shared().data_ptr<float>() + bucket.begin,
+                                             static_cast<std::size_t>(bucket.end - bucket.begin)},
+                                            static_cast<int>(number));
     lock.lock();
-    if (summed) {
-      ++summed_;
+    if (reduced) {
+      ++reduced_;
     } else {
-      failed_ = summed.error();
+      failed_ = reduced.error();
     }
     changed_.notify_all();
   }

@@ -20,10 +20,10 @@ struct Parameter {
   std::int64_t count = 0;
 };
 
-// All weights in one piece of memory, and all gradients in another: one sum, one optimizer step,
-// one copy for a checkpoint, whatever the layers are. Every parameter begins at a multiple of 64
-// bytes; the gaps are zero and stay so. What is frozen lies apart from both: neither an optimizer
-// nor a sum over the workers ever sees it.
+// All weights in one piece of memory, and all gradients in another: one all-reduce, one optimizer
+// step, one copy for a checkpoint, whatever the layers are. Every parameter begins at a multiple of
+// 64 bytes; the gaps are zero and stay so. Frozen weights lie apart from both: neither an optimizer
+// nor an all-reduce ever sees them.
 class Parameters {
  public:
   struct Spec {
@@ -47,7 +47,7 @@ class Parameters {
 
   at::Tensor& values() { return values_; }
   at::Tensor& grads() { return grads_; }
-  // The gradients, followed by a few numbers that are summed over the workers with them.
+  // The gradients, followed by a few numbers that workers all-reduce with them.
   at::Tensor& shared() { return shared_; }
   float* extras() { return shared_.data_ptr<float>() + grads_.numel(); }
 

@@ -16,9 +16,9 @@ class SyncPolicy {
  public:
   virtual ~SyncPolicy() = default;
 
-  // Gradients are summed in every step.
+  // The workers all-reduce gradients in every step.
   virtual bool sharesGradients() const { return false; }
-  // Weights are averaged after `done` steps, or at the end of an epoch.
+  // The workers average their weights after `done` steps, or at the end of an epoch.
   virtual bool averagesAfter(std::int64_t done, bool epoch_over) const;
   // All workers have the same weights then.
   virtual bool isConsistentAfter(std::int64_t done, bool epoch_over) const;

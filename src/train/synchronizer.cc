@@ -34,7 +34,7 @@ Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Networ
     shared_ =
         group_.share(numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
   }
-  // On one host a sum is work for this very core, and one sum is less work than several.
+  // On one host an all-reduce is work for this very core, and one is less work than several.
   if (sharesGradients() && group_.hosts() > 1) {
     Parameters& parameters = network_.parameters();
     buckets_.emplace(group_, parameters,
@@ -64,9 +64,9 @@ void Synchronizer::beforeBackward() {
 Status Synchronizer::afterBackward() {
   if (!sharesGradients()) return {};
   const Stopwatch watch(waited_);
-  auto summed =
-      buckets_ ? buckets_->finish() : group_.sum(numbersOf(network_.parameters().shared()));
-  if (!summed) return summed;
+  auto reduced =
+      buckets_ ? buckets_->finish() : group_.allReduce(numbersOf(network_.parameters().shared()));
+  if (!reduced) return reduced;
   return averageBuffers();
 }
 
@@ -88,7 +88,7 @@ Status Synchronizer::averageBuffers() {
     at::Tensor numbers = buffer.detach().to(at::kDouble).contiguous();
     const std::span<double> span(numbers.data_ptr<double>(),
                                  static_cast<std::size_t>(numbers.numel()));
-    if (auto summed = group_.sum(span); !summed) return summed;
+    if (auto reduced = group_.allReduce(span); !reduced) return reduced;
     at::NoGradGuard no_grad;
     buffer.copy_(numbers.div_(group_.size()));
   }
@@ -101,7 +101,7 @@ Status Synchronizer::averageWeights() {
   at::Tensor& values = network_.parameters().values();
   if (auto averaged = averageBuffers(); !averaged) return averaged;
   if (anchor_.defined()) values.sub_(anchor_);
-  if (auto summed = group_.sum(numbersOf(values)); !summed) return summed;
+  if (auto reduced = group_.allReduce(numbersOf(values)); !reduced) return reduced;
   values.div_(group_.size());
   if (anchor_.defined()) values.add_(anchor_);
   if (!momentum_.defined()) {

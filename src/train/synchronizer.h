@@ -16,19 +16,19 @@
 
 namespace dure::train {
 
-// Sums gradients while backward still makes more of them: parameters become ready from the last to
-// the first, so a bucket is a range of the flat buffer, and goes to a thread of its own as soon as
-// all of its parameters are. Worth it where a sum is mostly waiting for a network.
+// All-reduces gradients while backward still makes more of them: parameters become ready from the
+// last to the first, so a bucket is a range of the flat buffer, and goes to a thread of its own as
+// soon as all of its parameters are. Worth it where an all-reduce mostly waits for a network.
 class GradientBuckets {
  public:
   // Both outlive this object. While `arm` to `finish` lasts, nobody else uses `group`.
-  // Of the numbers that are shared, the first `count` are summed.
+  // It all-reduces the first `count` of the shared numbers.
   GradientBuckets(group::Group& group, Parameters& parameters, std::int64_t count);
   ~GradientBuckets();
 
   // Before the backward pass whose gradients are final.
   void arm();
-  // After it: waits for all sums.
+  // After it: waits for all buckets.
   Status finish();
 
  private:
@@ -45,7 +45,7 @@ class GradientBuckets {
 
   group::Group& group_;
   Parameters& parameters_;
-  std::vector<Bucket> buckets_;  // in the order in which they are summed
+  std::vector<Bucket> buckets_;  // in the order in which they are all-reduced
   std::vector<std::size_t> bucket_of_;
   // Shared with autograd, which forgets them, and the hooks in them, as soon as nobody holds them.
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
@@ -56,18 +56,18 @@ class GradientBuckets {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::size_t> waiting_;  // guarded by mutex_
-  std::size_t summed_ = 0;           // guarded by mutex_
+  std::size_t reduced_ = 0;          // guarded by mutex_
   std::optional<Error> failed_;      // guarded by mutex_
   std::jthread thread_;
 };
 
-// The dial: what the workers share, and when.
+// Carries out the synchronisation policy: what the workers share, and when.
 class Synchronizer {
  public:
   // `group` and `network` outlive it.
   Synchronizer(const spec::Train& train, group::Group& group, Network& network);
 
-  // Every step, gradients are summed over all workers.
+  // The workers all-reduce gradients in every step.
   bool sharesGradients() const { return policy_->sharesGradients() && group_.size() > 1; }
 
   // The few numbers beside the gradients as well; not where they would be rounded on the way.

@@ -217,7 +217,7 @@ class Trainer {
     bool any = false;
     double loss_sum = 0;
     std::int64_t correct = 0;
-    // The same, as they are summed with the gradients.
+    // The same, for the all-reduce of the gradients.
     float* extras = network_->parameters().extras();
     extras[0] = extras[1] = 0;
     if (own == 0) {
@@ -227,7 +227,7 @@ class Trainer {
     for (int piece = 0; piece < train_.accumulate; ++piece) {
       const Share part =
           WorkerBatches::pieceOf(*order_, step, here_.rank, here_.world, piece, train_.accumulate);
-      // Pieces are dealt from the first on, so that only the last ones can be empty.
+      // Rows fill the pieces from the first on, so that only the last ones can be empty.
       const bool last = piece + 1 == train_.accumulate || part.end == own_end;
       if (part.size() == 0) continue;
       auto batch = loader.take();
@@ -288,12 +288,12 @@ class Trainer {
     return failed;
   }
 
-  // Sums over the workers, evaluates, prints the line, decides whether to go on.
+  // All-reduces the epoch's sums, evaluates, prints the line, decides whether to go on.
   Status endEpoch() {
     double numbers[3] = {progress_.loss_sum, static_cast<double>(progress_.correct),
                          static_cast<double>(progress_.samples)};
     if (!sync_->sharesExtras()) {
-      if (auto summed = group_->sum(std::span<double>(numbers)); !summed) return summed;
+      if (auto reduced = group_->allReduce(std::span<double>(numbers)); !reduced) return reduced;
     }
     EpochResult result{.epoch = (progress_.step - 1) / order_->stepsPerEpoch() + 1,
                        .loss = numbers[0] / numbers[2],
@@ -394,7 +394,7 @@ class Trainer {
       saved = writeModel();
       failed = saved ? 0 : 1;
     }
-    if (auto summed = group_->sum(std::span(&failed, 1)); !summed) return summed;
+    if (auto reduced = group_->allReduce(std::span(&failed, 1)); !reduced) return reduced;
     // Others leave it to the first one to say why.
     if (failed > 0 && saved)
       return Error(Code::kUnavailable, "the first worker could not write the model");
@@ -422,11 +422,11 @@ class Trainer {
   Status count(TrainingSummary& summary) {
     const group::Traffic traffic = group_->traffic();
     std::int64_t bytes[2] = {traffic.network_bytes, traffic.memory_bytes};
-    if (auto summed = group_->sum(std::span<std::int64_t>(bytes)); !summed) return summed;
+    if (auto reduced = group_->allReduce(std::span<std::int64_t>(bytes)); !reduced) return reduced;
     std::vector<std::int64_t> peaks(static_cast<std::size_t>(group_->size()));
     const std::int64_t peak = peakMemory();
-    if (auto gathered = group_->gather(std::as_bytes(std::span(&peak, 1)),
-                                       std::as_writable_bytes(std::span(peaks)));
+    if (auto gathered = group_->allGather(std::as_bytes(std::span(&peak, 1)),
+                                          std::as_writable_bytes(std::span(peaks)));
         !gathered) {
       return gathered;
     }
