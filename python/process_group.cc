@@ -19,12 +19,12 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-group::Wire wireFromEnvironment() {
+group::Compression compressionFromEnvironment() {
   const std::string wire = environment("DURE_WIRE");
-  if (wire.empty() || wire == "fp32") return group::Wire::kFloat32;
-  if (wire == "bf16") return group::Wire::kBFloat16;
+  if (wire.empty() || wire == "fp32") return group::Compression::kNone;
+  if (wire == "bf16") return group::Compression::kBFloat16;
   TORCH_CHECK(wire == "fp16", "DURE_WIRE must be fp32, bf16 or fp16, not '", wire, "'");
-  return group::Wire::kFloat16;
+  return group::Compression::kFloat16;
 }
 
 const at::Tensor& onlyOf(const Tensors& tensors) {
@@ -66,7 +66,7 @@ Status DureProcessGroup::reduceNow(const at::Tensor& tensor, const c10d::ReduceO
   Flat flat(tensor);
   if (group_->hasNeighbours()) storages_.summing(tensor);
   std::optional<int> stream;
-  if (group_->hosts() > 1 && join_.wire != group::Wire::kFloat32) {
+  if (group_->hosts() > 1 && join_.compression != group::Compression::kNone) {
     if (const auto named = streams_.streamOf(tensor)) {
       stream = named->stream;
       if (named->forgotten) group_->forget(*named->forgotten);
@@ -303,7 +303,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> createProcessGroup(
                         .rank = rank,
                         .size = size,
                         .address = environment("MASTER_ADDR"),
-                        .wire = wireFromEnvironment(),
+                        .compression = compressionFromEnvironment(),
                         .timeout = std::chrono::duration_cast<Duration>(timeout)};
   auto group = group::joinThroughStore(join);
   TORCH_CHECK(group, "dure: ", group.error().message());

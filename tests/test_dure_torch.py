@@ -135,18 +135,18 @@ class OverTwoHosts(TwoHosts, OneHost):
             self.assertLess(abs(entry["bytes"] / entry["network_bytes"] - 1), 0.1)
         return found
 
-    def test_narrow_numbers_halve_the_bytes_and_their_errors_cancel(self):
+    def test_compression_halves_the_bytes_and_their_errors_cancel(self):
         self.write("wire.py", WIRE)
         for workers in (2, 4):
             wide = self.wire("fp32", workers)
             self.assertLess(max(entry["worst"] for entry in wide), 1e-6)
             for wire, unit in (("bf16", 2 ** -8), ("fp16", 2 ** -11)):
-                narrow = self.wire(wire, workers)
-                ratio = max(e["bytes"] for e in narrow) / max(e["bytes"] for e in wide)
+                compressed = self.wire(wire, workers)
+                ratio = max(e["bytes"] for e in compressed) / max(e["bytes"] for e in wide)
                 harness.report(f"{workers} ranks on 2 hosts: {wire} sends {ratio:.2f} of the bytes")
                 # The check that all have the same bits travels in full, once.
                 self.assertLess(ratio, 0.56)
-                for entry in narrow:
+                for entry in compressed:
                     self.assertLess(entry["worst"], 2 * unit)
                     self.assertLess(entry["mean"], entry["worst"] / 4)
 

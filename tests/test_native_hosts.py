@@ -74,21 +74,21 @@ class HostsTest(TwoHosts, harness.Case):
             self.assertTrue(1 <= sent < 1.1, f"{sent} of what must be sent")
             self.assertGreater(summary["memory_bytes"], 0 if processes == 2 else -1)
 
-    def test_narrow_wires_halve_the_bytes(self):
+    def test_compression_halves_the_bytes(self):
         # Without ReLU, of which a rounded number may be on the other side.
         write_images(self.dir / "data.npz", rows=250, size=64)
         wide, usual = self.train(model="linear")
         for wire, close in (("bf16", 1e-3), ("fp16", 1e-4)):
-            narrow, summary = self.train(more=f"wire: {wire}", model="linear")
+            compressed, summary = self.train(more=f"wire: {wire}", model="linear")
             ratio = summary["network_bytes"] / usual["network_bytes"]
             self.assertTrue(0.48 < ratio < 0.56, f"{wire}: {ratio} of the bytes")
-            difference = largest_difference(wide, narrow)
+            difference = largest_difference(wide, compressed)
             harness.report(f"{wire}: {ratio:.2f} of the bytes, {difference:.1e} from 32 bits after 50 steps")
             self.assertTrue(0 < difference < close, f"{wire}: {difference}")
             again, _ = self.train(more=f"wire: {wire}", model="linear")
-            self.assertEqual(largest_difference(narrow, again), 0, f"{wire}: not the same bits again")
+            self.assertEqual(largest_difference(compressed, again), 0, f"{wire}: not the same bits again")
 
-    def test_narrow_wires_do_not_round_what_is_reported(self):
+    def test_compression_does_not_round_what_is_reported(self):
         # The weights stay what they were drawn as, so that every wire has the same loss to report.
         reported = []
         for wire in ("float32", "bf16"):

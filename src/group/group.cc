@@ -99,7 +99,7 @@ Result<std::unique_ptr<Group>> joinGroup(const GroupOptions& options) {
   StoreJoin join{.rank = options.rank,
                  .size = options.size,
                  .address = options.address,
-                 .wire = options.wire,
+                 .compression = options.compression,
                  .timeout = options.timeout,
                  .wait = options.wait};
   if (options.size > 1) {

@@ -13,9 +13,10 @@
 
 namespace dure::group {
 
-// How 32-bit numbers travel between hosts. The narrow ones keep what rounding lost and add it to
-// the next sum of the same kind (error feedback). Within a host numbers are never narrowed.
-enum class Wire { kFloat32, kBFloat16, kFloat16 };
+// Gradient compression: how 32-bit floats travel between hosts. The rounding error is kept as a
+// residual and added to the next all-reduce of the same stream (error feedback). Within a host
+// nothing is compressed.
+enum class Compression { kNone, kBFloat16, kFloat16 };
 
 struct GroupOptions {
   std::string address;  // where rank 0 waits for the others
@@ -25,7 +26,7 @@ struct GroupOptions {
   // The same in every rank and different in every generation of every run: what is left of another
   // attempt is never joined.
   std::string key;
-  Wire wire = Wire::kFloat32;
+  Compression compression = Compression::kNone;
   Duration timeout{300'000};  // of the joining
   Duration wait{0};           // of every later wait; 0: the same
 };
@@ -74,10 +75,10 @@ class Group {
 
   virtual Traffic traffic() const = 0;
 
-  // What error feedback holds back in this process, for checkpoints: empty unless `wire` is narrow
-  // and this process is its host's leader. The same bytes given back go on with the same bits.
-  virtual std::string feedback() const = 0;
-  virtual Status restoreFeedback(std::string_view bytes) = 0;
+  // The residuals of this process, for checkpoints: empty unless there is compression and this
+  // process is its host's leader. A run that restores them goes on with the same bits.
+  virtual std::string residuals() const = 0;
+  virtual Status restoreResiduals(std::string_view bytes) = 0;
 
  protected:
   int rank_ = 0;

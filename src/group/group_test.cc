@@ -45,7 +45,7 @@ TEST(Group, Topology) {
 
 TEST(Group, SharedNumbersHaveTheSameSums) {
   for (const std::string& hosts : kLayouts) {
-    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+    runOnHosts(hosts, Compression::kNone, [&](TwoLevelGroup& group) {
       constexpr std::size_t kCount = kCounts[4];
       auto copied = floatsOf(group.rank(), kCount);
       ASSERT_TRUE(group.allReduce(copied, 0));
@@ -62,7 +62,7 @@ TEST(Group, SharedNumbersHaveTheSameSums) {
 
 TEST(Group, AllReducesFloats) {
   for (const std::string& hosts : kLayouts) {
-    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+    runOnHosts(hosts, Compression::kNone, [&](TwoLevelGroup& group) {
       EXPECT_EQ(group.size(), static_cast<int>(hosts.size()));
       for (const std::size_t count : kCounts) {
         std::vector<double> exact(count);
@@ -82,7 +82,7 @@ TEST(Group, AllReducesFloats) {
 
 TEST(Group, AllReducesOtherNumbers) {
   for (const std::string& hosts : kLayouts) {
-    runOnHosts(hosts, Wire::kBFloat16, [&](TwoLevelGroup& group) {
+    runOnHosts(hosts, Compression::kBFloat16, [&](TwoLevelGroup& group) {
       const int size = group.size();
       std::vector<double> doubles(50'001, 0.1 * (group.rank() + 1));
       ASSERT_TRUE(group.allReduce(doubles));
@@ -102,7 +102,7 @@ TEST(Group, AllReducesOtherNumbers) {
 
 TEST(Group, BroadcastsFromEveryRank) {
   for (const std::string& hosts : kLayouts) {
-    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+    runOnHosts(hosts, Compression::kNone, [&](TwoLevelGroup& group) {
       for (int root = 0; root < group.size(); ++root) {
         for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{700'001}}) {
           auto data = floatsOf(group.rank(), count);
@@ -116,7 +116,7 @@ TEST(Group, BroadcastsFromEveryRank) {
 
 TEST(Group, AllGathersInOrderOfTheRanks) {
   for (const std::string& hosts : kLayouts) {
-    runOnHosts(hosts, Wire::kFloat32, [&](TwoLevelGroup& group) {
+    runOnHosts(hosts, Compression::kNone, [&](TwoLevelGroup& group) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{200'001}}) {
         const auto mine = floatsOf(group.rank(), count);
         std::vector<float> all(count * hosts.size());
@@ -135,7 +135,7 @@ TEST(Group, AllGathersInOrderOfTheRanks) {
 TEST(Group, TheSameInputsGiveTheSameBits) {
   const auto sums = [] {
     std::vector<float> result;
-    runOnHosts("abcab", Wire::kFloat32, [&](TwoLevelGroup& group) {
+    runOnHosts("abcab", Compression::kNone, [&](TwoLevelGroup& group) {
       auto data = floatsOf(group.rank(), 1'500'003);
       ASSERT_TRUE(group.allReduce(data, 0));
       if (group.rank() == 0) result = data;

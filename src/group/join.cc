@@ -160,10 +160,10 @@ Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join) {
       (*host)->fail(transport.error());
       return std::move(transport).error();
     }
-    leaders = std::make_unique<Leaders>(std::move(*transport), join.wire);
+    leaders = std::make_unique<Leaders>(std::move(*transport), join.compression);
   }
   auto group = std::make_unique<TwoLevelGroup>(std::move(topology), std::move(*host),
-                                               std::move(leaders), join.wire);
+                                               std::move(leaders), join.compression);
   // After this nobody needs the store, which may be a part of rank 0.
   if (auto status = group->barrier(); !status) return std::move(status).error();
   return group;

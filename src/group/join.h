@@ -22,7 +22,7 @@ struct StoreJoin {
   int size = 1;
   std::string address;  // where rank 0 can be reached; empty: not known
   std::string host;     // what tells this host from others; empty: hostIdentity()
-  Wire wire = Wire::kFloat32;
+  Compression compression = Compression::kNone;
   Duration timeout{300'000};  // of the joining
   Duration wait{0};           // of every later wait; 0: the same
 };

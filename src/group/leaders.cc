@@ -18,8 +18,8 @@ constexpr std::size_t kDirect = 16u << 10u;
 constexpr std::size_t kBroadcastPiece = 1u << 20u;
 constexpr std::size_t kBroadcastDirect = 64u << 10u;
 
-// Two hosts send each other everything: that is no more than sending half and half of the sums,
-// takes one round instead of two, and narrow numbers are rounded once.
+// Two hosts send each other everything: that is no more than sending half and half of the result,
+// takes one round instead of two, and compressed numbers are rounded once.
 bool goesDirect(std::size_t bytes, int hosts) { return hosts == 2 || bytes <= kDirect; }
 
 // The messages of a reduction: `data` of this host is exchanged for the others'.
@@ -44,13 +44,13 @@ class Exchange {
       if (host == leaders_.index()) continue;
       const collective::Range part =
           direct_ ? mine_ : collective::partOf(data_.size(), host, leaders_.hosts());
-      messages.push_back({Way::kReceive, host, place(host)});
+      messages.push_back({Way::kReceive, host, received(host)});
       messages.push_back({Way::kSend, host, data_.subspan(part.offset, part.bytes)});
     }
     return start(messages);
   }
   // Where that part of `host` arrives.
-  std::span<std::byte> place(int host) const {
+  std::span<std::byte> received(int host) const {
     return {theirs_.get() + static_cast<std::size_t>(host) * mine_.bytes, mine_.bytes};
   }
   std::span<std::byte> own() const { return data_.subspan(mine_.offset, mine_.bytes); }
@@ -83,10 +83,10 @@ class Exchange {
   std::unique_ptr<Pending> pending_;
 };
 
-class WideReducing : public Leaders::Reducing {
+class PlainReducing : public Leaders::Reducing {
  public:
-  WideReducing(Leaders& leaders, std::span<std::byte> data, collective::Number number,
-               collective::Reduction reduction)
+  PlainReducing(Leaders& leaders, std::span<std::byte> data, collective::Number number,
+                collective::Reduction reduction)
       : hosts_(leaders.hosts()),
         index_(leaders.index()),
         number_(number),
@@ -99,7 +99,7 @@ class WideReducing : public Leaders::Reducing {
     const auto own = exchange_.own();
     std::vector<const std::byte*> sources;
     for (int host = 0; host < hosts_; ++host) {
-      sources.push_back((host == index_ ? own : exchange_.place(host)).data());
+      sources.push_back((host == index_ ? own : exchange_.received(host)).data());
     }
     dure::collective::reduce(number_, reduction_, own.data(), sources, own.size());
     return exchange_.isDirect() ? Status() : exchange_.beginAllGather();
@@ -114,21 +114,21 @@ class WideReducing : public Leaders::Reducing {
   Exchange exchange_;
 };
 
-class NarrowSumming : public Leaders::Reducing {
+class CompressedReducing : public Leaders::Reducing {
  public:
-  NarrowSumming(Leaders& leaders, std::span<float> data, std::span<float> mine,
-                std::span<float> summed)
+  CompressedReducing(Leaders& leaders, std::span<float> data, std::span<float> own,
+                     std::span<float> reduced)
       : hosts_(leaders.hosts()),
         index_(leaders.index()),
-        wire_(leaders.wire()),
+        compression_(leaders.compression()),
         data_(data),
-        mine_(mine),
-        summed_(summed),
-        narrow_(data.size()),
-        exchange_(leaders, std::as_writable_bytes(std::span(narrow_))) {}
+        own_residual_(own),
+        reduced_residual_(reduced),
+        compressed_(data.size()),
+        exchange_(leaders, std::as_writable_bytes(std::span(compressed_))) {}
 
   Status begin() override {
-    narrowNumbers(wire_, data_, mine_, narrow_);
+    compress(compression_, data_, own_residual_, compressed_);
     return exchange_.begin();
   }
   Status proceed() override {
@@ -136,39 +136,40 @@ class NarrowSumming : public Leaders::Reducing {
     const collective::Range mine = exchange_.mine();
     const std::size_t first = mine.offset / sizeof(std::uint16_t);
     const auto sums = data_.subspan(first, mine.bytes / sizeof(std::uint16_t));
-    widenNumbers(wire_, numbersOf(0), sums);
-    for (int host = 1; host < hosts_; ++host) addNarrow(wire_, numbersOf(host), sums);
+    decompress(compression_, numbersOf(0), sums);
+    for (int host = 1; host < hosts_; ++host) addCompressed(compression_, numbersOf(host), sums);
     if (exchange_.isDirect()) return {};
-    narrowNumbers(wire_, sums, summed_, std::span(narrow_).subspan(first, sums.size()));
+    compress(compression_, sums, reduced_residual_,
+             std::span(compressed_).subspan(first, sums.size()));
     return exchange_.beginAllGather();
   }
   Status finish() override {
     if (auto status = exchange_.waitForIt(); !status) return status;
-    if (!exchange_.isDirect()) widenNumbers(wire_, narrow_, data_);
+    if (!exchange_.isDirect()) decompress(compression_, compressed_, data_);
     return {};
   }
 
  private:
   std::span<const std::uint16_t> numbersOf(int host) const {
-    const auto bytes = host == index_ ? exchange_.own() : exchange_.place(host);
+    const auto bytes = host == index_ ? exchange_.own() : exchange_.received(host);
     return {reinterpret_cast<const std::uint16_t*>(bytes.data()),
             bytes.size() / sizeof(std::uint16_t)};
   }
 
   const int hosts_;
   const int index_;
-  const Wire wire_;
+  const Compression compression_;
   const std::span<float> data_;
-  const std::span<float> mine_;
-  const std::span<float> summed_;
-  std::vector<std::uint16_t> narrow_;
+  const std::span<float> own_residual_;
+  const std::span<float> reduced_residual_;
+  std::vector<std::uint16_t> compressed_;
   Exchange exchange_;
 };
 
 }  // namespace
 
-Leaders::Leaders(std::unique_ptr<Transport> transport, Wire wire)
-    : transport_(std::move(transport)), wire_(wire) {}
+Leaders::Leaders(std::unique_ptr<Transport> transport, Compression compression)
+    : transport_(std::move(transport)), compression_(compression) {}
 
 Result<std::unique_ptr<Pending>> Leaders::begin(const std::vector<Message>& messages) {
   for (const Message& message : messages) {
@@ -186,15 +187,16 @@ Status Leaders::exchange(const std::vector<Message>& messages) {
 std::unique_ptr<Leaders::Reducing> Leaders::reduce(std::span<std::byte> data,
                                                    collective::Number number,
                                                    collective::Reduction reduction) {
-  return std::make_unique<WideReducing>(*this, data, number, reduction);
+  return std::make_unique<PlainReducing>(*this, data, number, reduction);
 }
 
-std::unique_ptr<Leaders::Reducing> Leaders::sumNarrow(std::span<float> data, std::span<float> mine,
-                                                      std::span<float> summed) {
-  return std::make_unique<NarrowSumming>(*this, data, mine, summed);
+std::unique_ptr<Leaders::Reducing> Leaders::reduceCompressed(std::span<float> data,
+                                                             std::span<float> own,
+                                                             std::span<float> reduced) {
+  return std::make_unique<CompressedReducing>(*this, data, own, reduced);
 }
 
-std::size_t Leaders::summedSize(std::size_t count) const {
+std::size_t Leaders::reducedSize(std::size_t count) const {
   const std::size_t bytes = count * sizeof(std::uint16_t);
   if (goesDirect(bytes, hosts())) return 0;
   return collective::partOf(bytes, index(), hosts()).bytes / sizeof(std::uint16_t);

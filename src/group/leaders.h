@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "collective/number.h"
-#include "group/narrow.h"
+#include "group/gradient_compression.h"
 #include "group/transport.h"
 
 namespace dure::group {
@@ -17,11 +17,11 @@ namespace dure::group {
 // Reductions are in the order of the hosts and the same bits everywhere.
 class Leaders {
  public:
-  Leaders(std::unique_ptr<Transport> transport, Wire wire);
+  Leaders(std::unique_ptr<Transport> transport, Compression compression);
 
   int index() const { return transport_->index(); }
   int hosts() const { return transport_->hosts(); }
-  Wire wire() const { return wire_; }
+  Compression compression() const { return compression_; }
 
   // A reduction of some bytes that is under way: begun, then continued, then finished, each by all
   // leaders in turn. Several may be between these at a time, so that the network is never idle.
@@ -36,11 +36,11 @@ class Leaders {
   // `data` becomes the reduction of all leaders'. It stays where it is until that is finished.
   std::unique_ptr<Reducing> reduce(std::span<std::byte> data, collective::Number number,
                                    collective::Reduction reduction);
-  // The sum, in numbers of 16 bits on the network. What rounding loses is held back in `mine`, as
-  // long as the data, and `summed`, as long as summedSize() of it.
-  std::unique_ptr<Reducing> sumNarrow(std::span<float> data, std::span<float> mine,
-                                      std::span<float> summed);
-  std::size_t summedSize(std::size_t count) const;
+  // The sum, compressed on the network. Keeps the residuals in `own`, as long as the data, and in
+  // `reduced`, as long as reducedSize() of it.
+  std::unique_ptr<Reducing> reduceCompressed(std::span<float> data, std::span<float> own,
+                                             std::span<float> reduced);
+  std::size_t reducedSize(std::size_t count) const;
 
   Status broadcast(std::span<std::byte> data, int root);
   // Fills `all`, which has `part_bytes` for each leader; this leader's part is there already.
@@ -54,7 +54,7 @@ class Leaders {
 
  private:
   std::unique_ptr<Transport> transport_;
-  Wire wire_;
+  Compression compression_;
   std::int64_t sent_ = 0;
 };
 

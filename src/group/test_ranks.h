@@ -27,7 +27,7 @@ inline std::uint16_t freePort() {
 }
 
 // The letters are the ranks' hosts: "aab" is two ranks on one host and a third on another.
-inline void runOnHosts(const std::string& hosts, Wire wire,
+inline void runOnHosts(const std::string& hosts, Compression compression,
                        const std::function<void(TwoLevelGroup& group)>& body) {
   c10d::TCPStoreOptions options;
   options.port = 0;
@@ -46,7 +46,7 @@ inline void runOnHosts(const std::string& hosts, Wire wire,
           .size = static_cast<int>(hosts.size()),
           .address = "127.0.0.1",
           .host = hosts.substr(rank, 1),
-          .wire = wire,
+          .compression = compression,
           .timeout = Duration(20'000),
       });
       ASSERT_TRUE(group) << group.error().message();

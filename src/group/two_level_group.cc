@@ -38,9 +38,9 @@ int Topology::memberOf(int of_rank) const {
 }
 
 TwoLevelGroup::TwoLevelGroup(Topology topology, std::unique_ptr<collective::HostGroup> host,
-                             std::unique_ptr<Leaders> leaders, Wire wire)
+                             std::unique_ptr<Leaders> leaders, Compression compression)
     : topology_(std::move(topology)),
-      wire_(wire),
+      compression_(compression),
       host_(std::move(host)),
       leaders_(std::move(leaders)) {
   rank_ = topology_.rank;
@@ -98,9 +98,11 @@ Status TwoLevelGroup::reduceScatter(std::span<const std::byte> all, std::span<st
 // and its sum is sent, one has all sums and is given to the members.
 Status TwoLevelGroup::reduceOverHosts(std::span<std::byte> data, collective::Number number,
                                       collective::Reduction reduction, std::optional<int> stream) {
-  const bool narrow = stream && wire_ != Wire::kFloat32 && number == collective::Number::kFloat32 &&
-                      reduction == collective::Reduction::kSum;
-  HeldBack* held = narrow && leaders_ ? &heldBack(*stream, data.size() / sizeof(float)) : nullptr;
+  const bool compresses = stream && compression_ != Compression::kNone &&
+                          number == collective::Number::kFloat32 &&
+                          reduction == collective::Reduction::kSum;
+  Residual* residual =
+      compresses && leaders_ ? &residualOf(*stream, data.size() / sizeof(float)) : nullptr;
   const std::size_t pieces = std::max<std::size_t>(1, (data.size() + kPiece - 1) / kPiece);
   std::deque<std::unique_ptr<Leaders::Reducing>> under_way;
   for (std::size_t i = 0; i < pieces + 2; ++i) {
@@ -108,7 +110,7 @@ Status TwoLevelGroup::reduceOverHosts(std::span<std::byte> data, collective::Num
       const auto piece = pieceAt(data, i);
       if (auto status = host_->reduce(piece, number, reduction, 0); !status) return status;
       if (leaders_) {
-        under_way.push_back(reducing(piece, i * kPiece, number, reduction, held));
+        under_way.push_back(reducing(piece, i * kPiece, number, reduction, residual));
         if (auto status = under_way.back()->begin(); !status) return status;
       }
     }
@@ -130,27 +132,28 @@ std::unique_ptr<Leaders::Reducing> TwoLevelGroup::reducing(std::span<std::byte> 
                                                            std::size_t offset,
                                                            collective::Number number,
                                                            collective::Reduction reduction,
-                                                           HeldBack* held) {
-  if (!held) return leaders_->reduce(piece, number, reduction);
+                                                           Residual* residual) {
+  if (!residual) return leaders_->reduce(piece, number, reduction);
   const std::span<float> floats(reinterpret_cast<float*>(piece.data()),
                                 piece.size() / sizeof(float));
-  const std::size_t summed_before = offset / kPiece * leaders_->summedSize(kPiece / sizeof(float));
-  return leaders_->sumNarrow(
-      floats, std::span(held->mine).subspan(offset / sizeof(float), floats.size()),
-      std::span(held->summed).subspan(summed_before, leaders_->summedSize(floats.size())));
+  const std::size_t reduced_before =
+      offset / kPiece * leaders_->reducedSize(kPiece / sizeof(float));
+  return leaders_->reduceCompressed(
+      floats, std::span(residual->own).subspan(offset / sizeof(float), floats.size()),
+      std::span(residual->reduced).subspan(reduced_before, leaders_->reducedSize(floats.size())));
 }
 
-HeldBack& TwoLevelGroup::heldBack(int stream, std::size_t count) {
-  HeldBack& held = feedback_[stream];
+Residual& TwoLevelGroup::residualOf(int stream, std::size_t count) {
+  Residual& residual = residuals_[stream];
   constexpr std::size_t kPieceCount = kPiece / sizeof(float);
-  const std::size_t summed = count / kPieceCount * leaders_->summedSize(kPieceCount) +
-                             leaders_->summedSize(count % kPieceCount);
-  // Of a sum of another size nothing can be used.
-  if (held.mine.size() != count || held.summed.size() != summed) {
-    held.mine.assign(count, 0.0F);
-    held.summed.assign(summed, 0.0F);
+  const std::size_t reduced = count / kPieceCount * leaders_->reducedSize(kPieceCount) +
+                              leaders_->reducedSize(count % kPieceCount);
+  // A residual of another size is of no use.
+  if (residual.own.size() != count || residual.reduced.size() != reduced) {
+    residual.own.assign(count, 0.0F);
+    residual.reduced.assign(reduced, 0.0F);
   }
-  return held;
+  return residual;
 }
 
 Status TwoLevelGroup::broadcast(std::span<std::byte> data, int root) {
@@ -224,12 +227,12 @@ Traffic TwoLevelGroup::traffic() const {
           .waited = std::chrono::duration_cast<Duration>(waited_)};
 }
 
-std::string TwoLevelGroup::feedback() const { return writeFeedback(feedback_); }
+std::string TwoLevelGroup::residuals() const { return writeResiduals(residuals_); }
 
-Status TwoLevelGroup::restoreFeedback(std::string_view bytes) {
-  auto feedback = readFeedback(bytes);
-  if (!feedback) return std::move(feedback).error();
-  if (leaders_ && wire_ != Wire::kFloat32) feedback_ = std::move(*feedback);
+Status TwoLevelGroup::restoreResiduals(std::string_view bytes) {
+  auto residuals = readResiduals(bytes);
+  if (!residuals) return std::move(residuals).error();
+  if (leaders_ && compression_ != Compression::kNone) residuals_ = std::move(*residuals);
   return {};
 }
 

@@ -27,7 +27,7 @@ class TwoLevelGroup : public Group {
  public:
   // `leaders` only in a leader, and only if there are several hosts.
   TwoLevelGroup(Topology topology, std::unique_ptr<collective::HostGroup> host,
-                std::unique_ptr<Leaders> leaders, Wire wire);
+                std::unique_ptr<Leaders> leaders, Compression compression);
 
   Status allReduce(std::span<float> data, int stream) override;
   Status allReduce(std::span<double> data) override;
@@ -40,7 +40,7 @@ class TwoLevelGroup : public Group {
   bool hasNeighbours() const { return host_->size() > 1; }
 
   // Every member's `data` becomes the reduction of all. Only sums of 32-bit floats with a stream
-  // are narrowed between hosts.
+  // are compressed between hosts.
   Status allReduce(std::span<std::byte> data, collective::Number number,
                    collective::Reduction reduction, std::optional<int> stream = std::nullopt);
   // Of these, the one of every member that stands for it: only within one host.
@@ -48,11 +48,11 @@ class TwoLevelGroup : public Group {
                        collective::Number number, collective::Reduction reduction);
 
   Traffic traffic() const override;
-  std::string feedback() const override;
-  // Ignored where nothing is held back: a run may go on with other hosts.
-  Status restoreFeedback(std::string_view bytes) override;
-  // Drops what a stream holds back.
-  void forget(int stream) { feedback_.erase(stream); }
+  std::string residuals() const override;
+  // Ignored in a process that has no residuals: a run may go on with other hosts.
+  Status restoreResiduals(std::string_view bytes) override;
+  // Drops the residual of a stream.
+  void forget(int stream) { residuals_.erase(stream); }
 
  private:
   template <typename Body>
@@ -61,18 +61,18 @@ class TwoLevelGroup : public Group {
                          collective::Reduction reduction, std::optional<int> stream);
   std::unique_ptr<Leaders::Reducing> reducing(std::span<std::byte> piece, std::size_t offset,
                                               collective::Number number,
-                                              collective::Reduction reduction, HeldBack* held);
-  HeldBack& heldBack(int stream, std::size_t count);
+                                              collective::Reduction reduction, Residual* residual);
+  Residual& residualOf(int stream, std::size_t count);
   Status broadcastOverHosts(std::span<std::byte> data, int root);
   Status allGatherOverHosts(std::span<const std::byte> mine, std::span<std::byte> all);
   bool isLeader() const { return host_->member() == 0; }
 
   const Topology topology_;
-  const Wire wire_;
+  const Compression compression_;
   std::unique_ptr<collective::HostGroup> host_;
   std::unique_ptr<Leaders> leaders_;
   std::optional<Error> failed_;
-  Feedback feedback_;
+  Residuals residuals_;
   std::int64_t sent_ = 0;
   std::int64_t operations_ = 0;
   std::chrono::nanoseconds waited_{0};

@@ -233,8 +233,8 @@ void visitTrain(FieldVisitor& v, Train& train) {
                      {.min = 0, .above = true});
       });
   v.choiceOf({"wire",
-              "How numbers travel between hosts. The narrow ones carry over what rounding "
-              "lost."},
+              "How numbers travel between hosts. With 16 bits (gradient compression), error "
+              "feedback adds the rounding error to the next step."},
              train.wire, {"float32", "bf16", "fp16"});
 }
 

@@ -242,11 +242,11 @@ format::Safetensors Checkpoints::ownState(const Progress& progress) const {
   if (!sync_.policy().isConsistentAfter(progress.step, false)) {
     state.arrays.emplace_back("weights", toArray(copyOf(network_.parameters().values())));
   }
-  const std::string feedback = group_.feedback();
-  if (!feedback.empty()) {
+  const std::string residuals = group_.residuals();
+  if (!residuals.empty()) {
     format::Array bytes =
-        format::makeArray(format::DType::kU8, {static_cast<std::int64_t>(feedback.size())});
-    std::memcpy(format::writableData(bytes), feedback.data(), feedback.size());
+        format::makeArray(format::DType::kU8, {static_cast<std::int64_t>(residuals.size())});
+    std::memcpy(format::writableData(bytes), residuals.data(), residuals.size());
     state.arrays.emplace_back("feedback", std::move(bytes));
   }
   state.metadata["progress"] = nlohmann::json(progress).dump();
@@ -331,10 +331,11 @@ Status Checkpoints::loadOwnState(const format::Safetensors& state, Progress& pro
   if (state.find("weights") != nullptr) {
     if (auto copied = copy("weights", network_.parameters().values()); !copied) return copied;
   }
-  const format::Array* feedback = state.find("feedback");
-  if (feedback != nullptr && same_world) {
-    const std::string_view bytes(reinterpret_cast<const char*>(feedback->data), feedback->bytes());
-    if (auto restored = group_.restoreFeedback(bytes); !restored) return restored;
+  const format::Array* residuals = state.find("feedback");
+  if (residuals != nullptr && same_world) {
+    const std::string_view bytes(reinterpret_cast<const char*>(residuals->data),
+                                 residuals->bytes());
+    if (auto restored = group_.restoreResiduals(bytes); !restored) return restored;
   }
   const auto metadata = [&](const char* name) {
     const auto found = state.metadata.find(name);

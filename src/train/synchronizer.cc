@@ -26,7 +26,7 @@ class Stopwatch {
 Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Network& network)
     : sync_(train.sync),
       policy_(makeSyncPolicy(train.sync)),
-      narrow_(train.wire != spec::WireType::kFloat32 && group.hosts() > 1),
+      compresses_(train.wire != spec::WireType::kFloat32 && group.hosts() > 1),
       group_(group),
       network_(network) {
   if (!policy_->trainsApart()) {
@@ -38,12 +38,12 @@ Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Networ
   if (sharesGradients() && group_.hosts() > 1) {
     Parameters& parameters = network_.parameters();
     buckets_.emplace(group_, parameters,
-                     (narrow_ ? parameters.grads() : parameters.shared()).numel());
+                     (compresses_ ? parameters.grads() : parameters.shared()).numel());
   }
   if (policy_->makesOuterSteps()) {
     momentum_ = at::zeros_like(network_.parameters().values());
   }
-  // The change since the last average is small beside the weights: narrow numbers lose less of it.
+  // The change since the last average is small beside the weights: compression loses less of it.
   if (momentum_.defined() || (!policy_->sharesGradients() && group_.hosts() > 1)) {
     anchor_ = network_.parameters().values().clone();
   }
@@ -84,7 +84,7 @@ Status Synchronizer::atEnd() {
 Status Synchronizer::averageBuffers() {
   for (at::Tensor& buffer : network_.buffers()) {
     if (!buffer.is_floating_point()) continue;
-    // As double, which is never narrowed.
+    // As double, which is never compressed.
     at::Tensor numbers = buffer.detach().to(at::kDouble).contiguous();
     const std::span<double> span(numbers.data_ptr<double>(),
                                  static_cast<std::size_t>(numbers.numel()));

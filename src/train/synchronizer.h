@@ -70,8 +70,8 @@ class Synchronizer {
   // The workers all-reduce gradients in every step.
   bool sharesGradients() const { return policy_->sharesGradients() && group_.size() > 1; }
 
-  // The few numbers beside the gradients as well; not where they would be rounded on the way.
-  bool sharesExtras() const { return sharesGradients() && !narrow_; }
+  // The few numbers beside the gradients as well; not where compression would round them.
+  bool sharesExtras() const { return sharesGradients() && !compresses_; }
 
   // Before the last backward pass of a step, and after it.
   void beforeBackward();
@@ -97,7 +97,7 @@ class Synchronizer {
 
   const spec::Sync sync_;
   const std::unique_ptr<SyncPolicy> policy_;
-  const bool narrow_;  // numbers are rounded on their way to other hosts
+  const bool compresses_;  // gradients, on their way to other hosts
   group::Group& group_;
   Network& network_;
   std::unique_ptr<collective::AdoptedMemory> shared_;  // what is summed in every step, or every few

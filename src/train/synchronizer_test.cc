@@ -68,7 +68,7 @@ TEST(Synchronizer, OuterStepsAreThoseOfDiloco) {
         spec::Sync{.mode = spec::SyncMode::kEvery, .every = 5, .momentum = 0.9, .lr = 0.7},
         spec::Sync{.mode = spec::SyncMode::kEvery, .every = 4, .lr = 0.5}}) {
     for (const std::string hosts : {"aa", "ab"}) {
-      group::runOnHosts(hosts, group::Wire::kFloat32, [&](group::TwoLevelGroup& group) {
+      group::runOnHosts(hosts, group::Compression::kNone, [&](group::TwoLevelGroup& group) {
         Pulled network;
         Synchronizer synchronizer(trainWith(sync), group, network);
         for (int done = 1; done <= 20; ++done) {
@@ -88,7 +88,7 @@ TEST(Synchronizer, OuterStepsAreThoseOfDiloco) {
 
 TEST(Synchronizer, WorkersThatTrainApartMeetAtTheEnd) {
   for (const std::string hosts : {"aa", "ab"}) {
-    group::runOnHosts(hosts, group::Wire::kFloat32, [&](group::TwoLevelGroup& group) {
+    group::runOnHosts(hosts, group::Compression::kNone, [&](group::TwoLevelGroup& group) {
       Pulled network;
       const spec::Sync sync{.mode = spec::SyncMode::kEnd};
       Synchronizer synchronizer(trainWith(sync), group, network);
@@ -108,20 +108,22 @@ TEST(Synchronizer, WorkersThatTrainApartMeetAtTheEnd) {
 
 // What travels in 16 bits is the gradients; the loss and the count of right answers are not.
 TEST(Synchronizer, OnlyGradientsAreRounded) {
-  for (const group::Wire wire : {group::Wire::kFloat32, group::Wire::kBFloat16}) {
-    group::runOnHosts("ab", wire, [&](group::TwoLevelGroup& group) {
+  for (const group::Compression compression :
+       {group::Compression::kNone, group::Compression::kBFloat16}) {
+    group::runOnHosts("ab", compression, [&](group::TwoLevelGroup& group) {
       Pulled network;
       spec::Train train = trainWith({.mode = spec::SyncMode::kStep});
-      train.wire =
-          wire == group::Wire::kFloat32 ? spec::WireType::kFloat32 : spec::WireType::kBFloat16;
+      train.wire = compression == group::Compression::kNone ? spec::WireType::kFloat32
+                                                            : spec::WireType::kBFloat16;
       Synchronizer synchronizer(train, group, network);
-      EXPECT_EQ(synchronizer.sharesExtras(), wire == group::Wire::kFloat32);
+      EXPECT_EQ(synchronizer.sharesExtras(), compression == group::Compression::kNone);
       network.parameters().grads().fill_(1);
       network.parameters().extras()[0] = 1001;
       synchronizer.beforeBackward();
       ASSERT_TRUE(synchronizer.afterBackward());
       EXPECT_EQ(network.parameters().grads()[0].item<float>(), 2);
-      EXPECT_EQ(network.parameters().extras()[0], wire == group::Wire::kFloat32 ? 2002 : 1001);
+      EXPECT_EQ(network.parameters().extras()[0],
+                compression == group::Compression::kNone ? 2002 : 1001);
     });
   }
 }

@@ -33,10 +33,10 @@ double secondsSince(SteadyClock::time_point began) {
   return std::chrono::duration<double>(SteadyClock::now() - began).count();
 }
 
-group::Wire wireOf(spec::WireType type) {
-  return type == spec::WireType::kBFloat16  ? group::Wire::kBFloat16
-         : type == spec::WireType::kFloat16 ? group::Wire::kFloat16
-                                            : group::Wire::kFloat32;
+group::Compression compressionOf(spec::WireType type) {
+  return type == spec::WireType::kBFloat16  ? group::Compression::kBFloat16
+         : type == spec::WireType::kFloat16 ? group::Compression::kFloat16
+                                            : group::Compression::kNone;
 }
 
 std::int64_t peakMemory() {
@@ -125,7 +125,7 @@ class Trainer {
                                    .rank = here_.rank,
                                    .size = here_.world,
                                    .key = here_.key,
-                                   .wire = wireOf(train_.wire),
+                                   .compression = compressionOf(train_.wire),
                                    .wait = kWorkersWait});
     if (!group) return std::move(group).error();
     group_ = std::move(*group);
