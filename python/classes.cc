@@ -9,9 +9,9 @@
 #include "process_group.h"
 
 // pybind looks every type up in its tables and tries every form of a method, and torch's dispatcher
-// comes after that: together they take as long as a small sum. The methods here are called by the
-// interpreter as its own are, know the one form that torch.distributed uses, and leave the others
-// to torch.
+// comes after that: together they take as long as a small all-reduce. The methods here are called
+// by the interpreter as its own are, know the one form that torch.distributed uses, and leave the
+// others to torch.
 namespace dure::python {
 namespace {
 

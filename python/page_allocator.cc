@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "adopted_storages.h"
-#include "collective/adopted_memory.h"
+#include "collective/registered_memory.h"
+#include "registered_storages.h"
 
 namespace dure::python {
 namespace {
@@ -28,7 +28,7 @@ class PageAllocator : public c10::Allocator {
  private:
   c10::DataPtr allocateAtPage(std::size_t bytes) const {
     void* data = nullptr;
-    if (bytes < AdoptedStorages::kLeast || posix_memalign(&data, page_, bytes) != 0) {
+    if (bytes < RegisteredStorages::kLeast || posix_memalign(&data, page_, bytes) != 0) {
       return torchs_->allocate(bytes);  // which tells in torch's words if there is no memory
     }
     c10::profiledCPUMemoryReporter().New(data, bytes);

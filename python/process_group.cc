@@ -64,7 +64,7 @@ WorkPointer DureProcessGroup::run(c10d::OpType type, Tensors outputs, Body body)
 Status DureProcessGroup::reduceNow(const at::Tensor& tensor, const c10d::ReduceOp& operation) {
   const TorchReduction how = reductionOf(tensor, operation);
   Flat flat(tensor);
-  if (group_->hasNeighbours()) storages_.summing(tensor);
+  if (group_->hasNeighbours()) storages_.beforeAllReduce(tensor);
   std::optional<int> stream;
   if (group_->hosts() > 1 && join_.compression != group::Compression::kNone) {
     if (const auto named = streams_.streamOf(tensor)) {
@@ -178,11 +178,12 @@ Status DureProcessGroup::reduceScatterNow(at::Tensor output, const at::Tensor& i
       return status;
     }
   } else {
-    at::Tensor sums = all.tensor().clone();
-    if (auto status = group_->allReduce(Flat(sums).bytes(), how.number, how.reduction); !status) {
+    at::Tensor reduced = all.tensor().clone();
+    if (auto status = group_->allReduce(Flat(reduced).bytes(), how.number, how.reduction);
+        !status) {
       return status;
     }
-    mine.tensor().copy_(sums.view({size_, -1})[rank_].view(output.sizes()));
+    mine.tensor().copy_(reduced.view({size_, -1})[rank_].view(output.sizes()));
   }
   if (how.average) mine.tensor().div_(size_);
   mine.done();

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "adopted_storages.h"
 #include "group/join.h"
+#include "registered_storages.h"
 #include "runner.h"
 #include "tensors.h"
 
@@ -82,7 +82,7 @@ class DureProcessGroup : public c10d::ProcessGroup {
   const group::StoreJoin join_;
   const std::unique_ptr<group::TwoLevelGroup> group_;
   Streams streams_;  // used where operations are done, as is the next
-  AdoptedStorages storages_;
+  RegisteredStorages storages_;
   std::mutex gloo_mutex_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
   std::map<int, c10::intrusive_ptr<c10d::ProcessGroupGloo>> pairs_;

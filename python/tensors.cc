@@ -79,19 +79,19 @@ bool isBitwise(const c10d::ReduceOp& operation) {
 std::optional<Streams::Named> Streams::streamOf(const at::Tensor& tensor) {
   if (tensor.numel() < kSmall) return std::nullopt;
   const void* begin = tensor.data_ptr();
-  const auto known = std::find_if(places_.begin(), places_.end(), [&](const Place& place) {
-    return place.begin == begin && place.count == tensor.numel();
+  const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.begin == begin && entry.count == tensor.numel();
   });
-  if (known != places_.end()) {
-    places_.splice(places_.begin(), places_, known);
-    return Named{places_.front().stream, std::nullopt};
+  if (known != entries_.end()) {
+    entries_.splice(entries_.begin(), entries_, known);
+    return Named{entries_.front().stream, std::nullopt};
   }
   Named named{next_++, std::nullopt};
-  if (places_.size() == kMostStreams) {
-    named.forgotten = places_.back().stream;
-    places_.pop_back();
+  if (entries_.size() == kMostStreams) {
+    named.forgotten = entries_.back().stream;
+    entries_.pop_back();
   }
-  places_.push_front({begin, tensor.numel(), named.stream});
+  entries_.push_front({begin, tensor.numel(), named.stream});
   return named;
 }
 

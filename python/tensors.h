@@ -37,9 +37,9 @@ struct TorchReduction {
 TorchReduction reductionOf(const at::Tensor& tensor, const c10d::ReduceOp& operation);
 bool isBitwise(const c10d::ReduceOp& operation);
 
-// Tells the sums of a program apart by where their numbers lie, which in training is the same place
-// in every step: each is then a stream with error feedback of its own. Small tensors are of none,
-// since their places are used again for others, and they cost little in full.
+// Identifies the all-reduces of a program by the address of their tensors, which in training is the
+// same in every step: each is then a stream with a residual of its own. Small tensors are of none,
+// since their addresses are reused for others, and they cost little in full.
 class Streams {
  public:
   struct Named {
@@ -49,12 +49,12 @@ class Streams {
   std::optional<Named> streamOf(const at::Tensor& tensor);
 
  private:
-  struct Place {
+  struct Entry {
     const void* begin;
     std::int64_t count;
     int stream;
   };
-  std::list<Place> places_;  // the last used first
+  std::list<Entry> entries_;  // the last used first
   int next_ = 0;
 };
 

@@ -6,7 +6,7 @@ import socket
 
 import harness
 from hosts import TwoHosts
-from torch_programs import ADOPTED, BITS, COLLECTIVES, ENDLESS, REPEATED, SPAWN, START, TRAIN, WIRE
+from torch_programs import BITS, COLLECTIVES, ENDLESS, REGISTERED, REPEATED, SPAWN, START, TRAIN, WIRE
 
 
 def free_port():
@@ -59,7 +59,7 @@ class OneHost(harness.Case):
             for mine, peer in zip(ours, theirs):
                 self.assertAlmostEqual(mine, peer, delta=2e-3 * abs(peer))
 
-    def test_training_in_adopted_memory_has_the_same_bits(self):
+    def test_training_in_registered_memory_has_the_same_bits(self):
         self.write("bits.py", BITS)
         for views in ("views", "copies"):
             found = set()
@@ -70,10 +70,10 @@ class OneHost(harness.Case):
                 found.update(hashes)
             self.assertEqual(len(found), 1, views)
 
-    def test_what_becomes_of_adopted_memory(self):
-        self.write("adopted.py", ADOPTED)
+    def test_what_becomes_of_registered_memory(self):
+        self.write("registered.py", REGISTERED)
         for workers in (2, 4):
-            self.assert_all_said(self.run_ranks(workers, "adopted.py"), workers)
+            self.assert_all_said(self.run_ranks(workers, "registered.py"), workers)
 
     def test_zero_copy_can_be_switched_off(self):
         self.write("repeated.py", REPEATED)
@@ -151,8 +151,8 @@ class OverTwoHosts(TwoHosts, OneHost):
                     self.assertLess(entry["mean"], entry["worst"] / 4)
 
     # One rank of two on each host has nobody to share memory with.
-    test_training_in_adopted_memory_has_the_same_bits = None
-    test_what_becomes_of_adopted_memory = None
+    test_training_in_registered_memory_has_the_same_bits = None
+    test_what_becomes_of_registered_memory = None
     test_zero_copy_can_be_switched_off = None
     test_under_torchrun = None
     test_with_spawned_processes = None

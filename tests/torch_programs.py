@@ -156,7 +156,7 @@ gc.collect()
 dist.destroy_process_group()
 """
 
-# Buckets that are adopted after some steps. Two ranks, so that the order of a sum is no matter: the same bits
+# Buckets that are registered after some steps. Two ranks, so that the order of a sum is no matter: the same bits
 # whoever adds up.
 BITS = """
 import hashlib, sys
@@ -186,8 +186,8 @@ print('weights', hashlib.sha256(weights).hexdigest(), flush=True)
 dist.destroy_process_group()
 """
 
-# What happens to tensors whose memory is adopted.
-ADOPTED = """
+# What happens to tensors whose memory is registered.
+REGISTERED = """
 import gc, os
 import torch
 import torch.distributed as dist
@@ -198,7 +198,7 @@ rank, size = dist.get_rank(), dist.get_world_size()
 total = size * (size + 1) // 2
 def in_place():
     return dure_torch.traffic(dist.distributed_c10d._get_default_group())['in_place']
-def adopted(count):
+def registered(count):
     tensor = torch.empty(count)
     for _ in range(5):
         tensor.fill_(rank + 1.)
@@ -211,7 +211,7 @@ def resident():
     return int(open('/proc/self/statm').read().split()[1]) * 4096 >> 20
 
 # Others that know the memory see the sums.
-tensor = adopted(300001)
+tensor = registered(300001)
 alias, part = tensor.numpy(), tensor[1000:200000]
 assert (alias == total).all()
 alias[:] = rank
@@ -236,25 +236,25 @@ dist.all_reduce(tensor)
 assert in_place() == before + 1 and (tensor == 8 * size).all()
 
 # Resized, shared with other processes, given another storage.
-tensor = adopted(300001)
+tensor = registered(300001)
 tensor.resize_(400000)
 assert (tensor[:300001] == total).all()
 tensor.fill_(1.)
 dist.all_reduce(tensor)
 assert (tensor == size).all()
-tensor = adopted(200000)
+tensor = registered(200000)
 tensor.share_memory_()
 assert tensor.is_shared() and (tensor == total).all()
 dist.all_reduce(tensor)
 assert (tensor == total * size).all()
-tensor = adopted(200000)
+tensor = registered(200000)
 tensor.set_(torch.ones(100000))
 dist.all_reduce(tensor)
 assert (tensor == size).all()
 
 # Freed, and others in their place; memory goes back.
 for turn in range(150):
-    tensor = adopted(1000000 + turn)
+    tensor = registered(1000000 + turn)
     if turn == 10: before = resident()
 del tensor
 gc.collect()

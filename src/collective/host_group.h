@@ -25,11 +25,11 @@ struct HostGroupOptions {
   Duration timeout{300'000};  // of the joining
   Duration wait{0};           // of every later wait; 0: the same
   // What a member hands over at once. Small enough for the caches of two processors to hold what is
-  // under way, large enough to hide what keeping in step costs.
+  // under way, large enough to hide the cost of synchronisation.
   std::size_t slot_bytes = 128u << 10u;
 };
 
-// Bytes at the begin and the end of data that do not lie in adopted memory, though the rest does.
+// Bytes at either end of data that do not lie in registered memory, though the rest does.
 struct Edges {
   std::size_t head = 0;
   std::size_t tail = 0;
@@ -40,10 +40,11 @@ struct Edges {
 // the order of the members, so that the same inputs give the same bits, and every member gets the
 // same bits. Data is aligned as its numbers are.
 //
-// Data that lies in adopted memory in every member (see AdoptedMemory) is reduced where it is: each
-// member reads a part of all and writes its result to all. Other data is copied through slots.
+// Data that lies in registered memory in every member (see RegisteredMemory) is reduced in place:
+// each member reads a part of all buffers and writes its result into all. Other data is copied
+// through slots.
 //
-// Every operation fails with Unavailable if a member is gone, has given up or does not come within
+// Every operation fails with Unavailable if a member has ended, has failed or does not come within
 // the timeout, and with Invalid if the members ask for different operations. A group that has
 // failed stays failed.
 class HostGroup {
@@ -67,7 +68,7 @@ class HostGroup {
                        Reduction reduction);
   // Everyone's `data` becomes that of `root`.
   Status broadcast(std::span<std::byte> data, int root);
-  // Everyone's `mine` in the order of the members; it may be this member's place in `all`.
+  // `all` becomes every member's `mine`, in their order; `mine` may be this member's part of it.
   Status allGather(std::span<const std::byte> mine, std::span<std::byte> all);
   Status barrier();
 
@@ -76,7 +77,7 @@ class HostGroup {
 
   // What this member has written for others to read.
   std::int64_t bytesGiven() const { return given_; }
-  // How many operations were done in adopted memory.
+  // How many operations were zero-copy.
   std::int64_t doneInPlace() const { return in_place_; }
 
  private:
@@ -115,24 +116,24 @@ class HostGroup {
   Status reduceInParts(std::span<std::byte> data, const Call& call);
   Status broadcastInChunks(std::span<std::byte> data, const Call& call);
 
-  // Where the members' data is, once they have told each other.
-  struct Places {
-    std::vector<AdoptedPlace> of;  // the members; empty if they must copy
+  // Where the members' buffers are, once they have published it.
+  struct Buffers {
+    std::vector<BufferRegion> of;  // the members; empty if they must copy
     Edges edges;                   // what lies outside in any member, and
     std::uint32_t edges_step = 0;  // which slots it is in
   };
-  // Does the operation where the data is, if it is in adopted memory in all members: true then.
+  // Does the operation in place if the data is in registered memory in all members: true then.
   Result<bool> tryInPlace(std::span<std::byte> data, const Call& call);
-  Result<Places> exchangePlaces(std::span<std::byte> data, const Call& call);
-  void tellPlace(const std::optional<AdoptedPlace>& place, bool fresh, const Edges& given);
-  // What lies outside of places goes through slots.
+  Result<Buffers> exchangeRegions(std::span<std::byte> data, const Call& call);
+  void publishRegion(const std::optional<BufferRegion>& region, bool fresh, const Edges& given);
+  // What lies outside of regions goes through slots.
   void giveEdges(std::span<std::byte> data, const Edges& edges, std::uint32_t step);
-  Result<Places> mapPlaces(Places places, const Call& call);
-  void takeEdges(std::span<std::byte> data, const Call& call, const Places& places);
+  Result<Buffers> mapRegions(Buffers buffers, const Call& call);
+  void takeEdges(std::span<std::byte> data, const Call& call, const Buffers& buffers);
   // Where that member's data is, after the head.
-  std::byte* sharedDataOf(int member, std::span<std::byte> data, const Places& places) const;
-  void workInPlace(std::span<std::byte> data, const Call& call, const Places& places);
-  void reducePart(std::span<std::byte> data, const Call& call, const Places& places);
+  std::byte* sharedDataOf(int member, std::span<std::byte> data, const Buffers& buffers) const;
+  void workInPlace(std::span<std::byte> data, const Call& call, const Buffers& buffers);
+  void reducePart(std::span<std::byte> data, const Call& call, const Buffers& buffers);
 
   std::byte* slot(int member, std::uint32_t step) const { return memory_->slot(member, step); }
   void give(std::byte* to, const std::byte* from, std::size_t bytes);
@@ -147,7 +148,7 @@ class HostGroup {
   PeerMemory peers_;
   std::vector<const std::byte*> sources_;            // of the reduction that is done now, and
   std::vector<std::byte*> outs_;                     // where it goes
-  std::unordered_map<std::uint64_t, Edges> needed_;  // more than lay outside here, by data's place
+  std::unordered_map<std::uint64_t, Edges> needed_;  // more than lay outside here, by data's offset
   std::uint32_t step_ = 0;                           // the next one
   std::uint32_t operations_ = 0;
   std::int64_t given_ = 0;

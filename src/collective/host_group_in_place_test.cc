@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "base/sanitizers.h"
-#include "collective/adopted_memory.h"
 #include "collective/reference.h"
+#include "collective/registered_memory.h"
 #include "collective/test_members.h"
 
 namespace dure::collective {
@@ -19,39 +19,40 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kPage = 4096;
 
-// Numbers in adopted memory, which in every member begin at another place of a page.
+// Numbers in registered memory, which in every member begin at another offset in a page.
 class Numbers {
  public:
-  Numbers(int member, std::size_t bytes, bool adopt = true)
+  Numbers(int member, std::size_t bytes, bool registers = true)
       : room_(bytes + 2 * kPage), bytes_(bytes) {
     const auto address = reinterpret_cast<std::uintptr_t>(room_.data());
     begin_ = room_.data() + (kPage - address % kPage) + static_cast<std::size_t>(member) * 1048;
-    if (!adopt) return;
-    auto adopted = AdoptedMemory::adopt(data());
-    if (adopted) adopted_ = std::move(*adopted);
+    if (!registers) return;
+    auto registered = RegisteredMemory::registerRange(data());
+    if (registered) registered_ = std::move(*registered);
   }
   std::span<std::byte> data() const { return {begin_, bytes_}; }
-  bool isAdopted() const { return adopted_ != nullptr; }
+  bool isRegistered() const { return registered_ != nullptr; }
   void operator=(const Bytes& bytes) { std::memcpy(begin_, bytes.data(), bytes_); }
   bool operator==(const Bytes& bytes) const {
     return bytes.size() == bytes_ && std::memcmp(begin_, bytes.data(), bytes_) == 0;
   }
 
  private:
-  Bytes room_;  // before adopted_, which is given back first
+  Bytes room_;  // before registered_, which ends first
   const std::size_t bytes_;
   std::byte* begin_;
-  std::unique_ptr<AdoptedMemory> adopted_;
+  std::unique_ptr<RegisteredMemory> registered_;
 };
 
-// Every operation that can be done in place, against the reference; a mistake is told by a text.
+// Every operation that can be done in place, against the reference; returns the name of the one
+// that is wrong.
 std::string wrongInPlace(HostGroup& group, Number number, Reduction reduction, std::size_t count,
                          bool all_alike = false) {
   const auto me = static_cast<std::size_t>(group.member());
   const auto inputs = reference::inputsFor(number, count, group.size());
   const Bytes expected = reference::reduce(number, reduction, inputs);
   Numbers numbers(all_alike ? 1 : group.member(), expected.size());
-  if (!numbers.isAdopted()) return "adopt";
+  if (!numbers.isRegistered()) return "registerRange";
   const std::int64_t before = group.doneInPlace();
 
   numbers = inputs[me];
@@ -105,7 +106,7 @@ TEST(HostGroupInPlace, OverOneMapping) {
   });
 }
 
-TEST(HostGroupInPlace, PartsOfWhatIsAdopted) {
+TEST(HostGroupInPlace, PartsOfARegisteredBuffer) {
   constexpr std::size_t kMany = 500'000;
   runAsProcesses(3, [](HostGroup& group) {
     const auto me = static_cast<std::size_t>(group.member());
@@ -123,7 +124,7 @@ TEST(HostGroupInPlace, PartsOfWhatIsAdopted) {
   });
 }
 
-TEST(HostGroupInPlace, AllCopyIfOneHasNotAdopted) {
+TEST(HostGroupInPlace, AllCopyIfOneBufferIsNotRegistered) {
   runAsProcesses(3, [](HostGroup& group) {
     const auto me = static_cast<std::size_t>(group.member());
     const auto inputs = reference::inputsFor(Number::kFloat32, 100'000, 3);
@@ -149,7 +150,7 @@ TEST(HostGroupInPlace, AllCopyIfZeroCopyIsOff) {
       const auto inputs = reference::inputsFor(Number::kFloat32, 100'000, 3);
       const Bytes expected = reference::reduce(Number::kFloat32, Reduction::kSum, inputs);
       Numbers numbers(group.member(), expected.size());
-      if (numbers.isAdopted() == (everywhere || group.member() == 1)) return 1;
+      if (numbers.isRegistered() == (everywhere || group.member() == 1)) return 1;
       for (int turn = 0; turn < 5; ++turn) {
         numbers = inputs[me];
         if (!group.allReduce(numbers.data(), Number::kFloat32, Reduction::kSum)) return 2;
@@ -168,7 +169,7 @@ TEST(HostGroupInPlace, AllCopyIfOneCannotBeOpened) {
     Numbers numbers(group.member(), expected.size());
     // Where the others look for the file of this member there is something else.
     const int null = open("/dev/null", O_RDWR);
-    if (group.member() == 1) dup2(null, adoptedFile().descriptor);
+    if (group.member() == 1) dup2(null, registeredFile().descriptor);
     for (int turn = 0; turn < 5; ++turn) {
       numbers = inputs[me];
       if (!group.allReduce(numbers.data(), Number::kFloat32, Reduction::kSum)) return 1;
@@ -228,7 +229,7 @@ TEST(HostGroupInPlace, AKilledMemberFailsTheOthersAndTheirMemoryIsTheirsAgain) {
               (*group)->allReduce(numbers.data(), Number::kFloat32, Reduction::kSum);
           if (status) continue;
           if (status.error().message() != "rank 1 is gone") return 1;
-          if (findAdopted(numbers.data().subspan(kPage, kPage))) return 2;
+          if (findRegistered(numbers.data().subspan(kPage, kPage))) return 2;
           return (*group)->doneInPlace() >= 30 ? 0 : 3;
         }
       }));

@@ -15,7 +15,7 @@ using Bytes = std::vector<std::byte>;
 // Numbers that are 0, 1, odd, about a slot, and several slots.
 constexpr std::size_t kCounts[] = {0, 1, 777, 16'384, 65'537, 300'001};
 
-// Every operation, against the reference; some mistake is told by a text.
+// Every operation, against the reference; returns the name of the one that is wrong.
 std::string wrongOperation(HostGroup& group, Number number, Reduction reduction,
                            std::size_t count) {
   const auto me = static_cast<std::size_t>(group.member());

@@ -7,12 +7,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "collective/adopted_memory.h"
+#include "collective/registered_memory.h"
 
 namespace dure::collective {
 
-// What the members of a host have adopted, this one too, as far as this process has mapped it.
-// Mappings stay for the next time, until their memory is given up by its member.
+// The registered memory of a host's members, this one's too, that this process has mapped. Mappings
+// stay for the next time, until the member unregisters the memory.
 class PeerMemory {
  public:
   explicit PeerMemory(int members);
@@ -20,11 +20,11 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  bool has(int member, const AdoptedPlace& place) const;
-  // Maps what `process`, which is that member, has adopted there.
-  Status map(int member, const AdoptedPlace& place, int process, const AdoptedFile& file);
-  // Where the adopted memory of that place begins in this process. It is mapped.
-  std::byte* at(int member, const AdoptedPlace& place) const;
+  bool has(int member, const BufferRegion& region) const;
+  // Maps that region of the member, whose process is `process`.
+  Status map(int member, const BufferRegion& region, int process, const RegisteredFile& file);
+  // Where the registered range of that region begins in this process. It is mapped.
+  std::byte* at(int member, const BufferRegion& region) const;
 
  private:
   struct Mapping {
@@ -33,7 +33,7 @@ class PeerMemory {
   };
   struct Member {
     Fd file;
-    std::unordered_map<std::uint64_t, Mapping> mappings;  // by their place in the file
+    std::unordered_map<std::uint64_t, Mapping> mappings;  // by their offset in the file
   };
 
   static void unmap(const Mapping& mapping);

@@ -24,26 +24,26 @@ inline constexpr std::uint32_t kSlots = 4;
 // Processors further apart than a line still fetch lines in pairs.
 inline constexpr std::size_t kApart = 128;
 
-// Where a member's numbers are in its file of adopted memory; see AdoptedMemory.
-struct SharedPlace {
-  std::atomic<std::uint64_t> begin;  // of the adopted memory they lie in
-  std::atomic<std::uint64_t> bytes;  // of that; 0: they lie in none
-  std::atomic<std::uint64_t> at;     // of the numbers
+// Where a member's buffer lies in its registered file; see RegisteredMemory.
+struct PublishedRegion {
+  std::atomic<std::uint64_t> begin;  // of the registered range it lies in
+  std::atomic<std::uint64_t> bytes;  // of that; 0: it is not registered
+  std::atomic<std::uint64_t> at;     // of the buffer
   std::atomic<std::uint32_t> fresh;  // 1: no member has mapped it yet
-  std::atomic<std::uint16_t> head;   // how much of either end of the numbers is in the slot
+  std::atomic<std::uint16_t> head;   // how much of either end of the buffer is in the slot
   std::atomic<std::uint16_t> tail;
 };
 
 // Written by one member, read by the others. Zero at first, as fresh memory is.
 struct alignas(kApart) MemberLine {
   std::atomic<std::uint32_t> step;  // the last one that this member has done; others sleep on it
-  std::atomic<std::uint32_t> left;  // 1: it has left in good order
+  std::atomic<std::uint32_t> left;  // 1: it has left cleanly
   std::atomic<std::int32_t> pid;
   std::atomic<std::int32_t> processor;  // where this member ran when it did that step
   std::atomic<std::uint64_t> call[2];   // what this member and the one before asked for
-  std::atomic<std::uint64_t> inode;     // of its file of adopted memory, and
+  std::atomic<std::uint64_t> inode;     // of its registered file, and
   std::atomic<std::int32_t> file;       // its descriptor in that process
-  SharedPlace place[2];                 // of this operation and the one before
+  PublishedRegion region[2];            // of this operation and the one before
 };
 static_assert(sizeof(MemberLine) == kApart);
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "collective/adopted_memory.h"
+#include "collective/registered_memory.h"
 
 namespace dure::group {
 
@@ -36,16 +36,16 @@ struct Traffic {
   std::int64_t network_bytes = 0;  // sent to other hosts
   std::int64_t memory_bytes = 0;   // given to other processes of this host
   std::int64_t operations = 0;
-  std::int64_t in_place = 0;  // operations within this host on shared numbers, without copies
+  std::int64_t in_place = 0;  // zero-copy operations within this host
   Duration waited{0};         // inside operations, in all (kept finer within)
 };
 
 // The processes of a job, as one: shared memory between those of a host, and one leader per host
 // over Gloo (or NCCL, where the build has it). Every member calls the same operations in the same
-// order. A group is used by one thread at a time. Sums are taken in a fixed order, so that the same
+// order. A group is used by one thread at a time. Reductions are in a fixed order, so that the same
 // inputs give the same bits, and every member gets the same bits.
 //
-// A member that is gone makes the others' operations fail with Unavailable, in a second or so
+// The death of a member makes the others' operations fail with Unavailable, in a second or so
 // within a host; a group that has failed stays failed.
 class Group {
  public:
@@ -67,11 +67,11 @@ class Group {
   virtual Status allGather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual Status barrier() = 0;
 
-  // Numbers that are summed again and again: as long as the result lives, sums of them, or of parts
-  // of them, need no copies within a host if every member does the same. They are ordinary memory
-  // of the heap that outlives the result, and nobody uses them during the call. None if that would
-  // gain nothing or cannot be; sums are then what they are without it.
-  virtual std::unique_ptr<collective::AdoptedMemory> share(std::span<float> data) = 0;
+  // Registers a buffer that the caller all-reduces repeatedly: as long as the result lives,
+  // all-reduces of it, or of parts of it, are zero-copy within a host if every member does the
+  // same. It is ordinary memory of the heap that outlives the result, and nobody uses it during the
+  // call. None if that would gain nothing or the system refuses it; all-reduces then copy.
+  virtual std::unique_ptr<collective::RegisteredMemory> registerBuffer(std::span<float> data) = 0;
 
   virtual Traffic traffic() const = 0;
 

@@ -43,7 +43,7 @@ TEST(Group, Topology) {
   EXPECT_EQ(topology.memberOf(4), 0);
 }
 
-TEST(Group, SharedNumbersHaveTheSameSums) {
+TEST(Group, RegisteredBuffersGiveTheSameBits) {
   for (const std::string& hosts : kLayouts) {
     runOnHosts(hosts, Compression::kNone, [&](TwoLevelGroup& group) {
       constexpr std::size_t kCount = kCounts[4];
@@ -51,8 +51,8 @@ TEST(Group, SharedNumbersHaveTheSameSums) {
       ASSERT_TRUE(group.allReduce(copied, 0));
       EXPECT_EQ(group.traffic().in_place, 0);
       auto data = floatsOf(group.rank(), kCount);
-      const auto shared = group.share(data);
-      EXPECT_EQ(shared != nullptr, group.hasNeighbours());
+      const auto registered = group.registerBuffer(data);
+      EXPECT_EQ(registered != nullptr, group.hasNeighbours());
       ASSERT_TRUE(group.allReduce(data, 0));
       EXPECT_EQ(std::memcmp(data.data(), copied.data(), kCount * sizeof(float)), 0) << hosts;
       EXPECT_EQ(group.traffic().in_place > 0, group.hasNeighbours());

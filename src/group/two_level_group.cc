@@ -213,10 +213,10 @@ Status TwoLevelGroup::barrier() {
   });
 }
 
-std::unique_ptr<collective::AdoptedMemory> TwoLevelGroup::share(std::span<float> data) {
+std::unique_ptr<collective::RegisteredMemory> TwoLevelGroup::registerBuffer(std::span<float> data) {
   if (!hasNeighbours()) return nullptr;
-  auto adopted = collective::AdoptedMemory::adopt(std::as_writable_bytes(data));
-  return adopted ? std::move(*adopted) : nullptr;
+  auto registered = collective::RegisteredMemory::registerRange(std::as_writable_bytes(data));
+  return registered ? std::move(*registered) : nullptr;
 }
 
 Traffic TwoLevelGroup::traffic() const {

@@ -35,8 +35,8 @@ class TwoLevelGroup : public Group {
   Status broadcast(std::span<std::byte> data, int root) override;
   Status allGather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   Status barrier() override;
-  std::unique_ptr<collective::AdoptedMemory> share(std::span<float> data) override;
-  // Whether sharing can gain anything: other ranks are on this host.
+  std::unique_ptr<collective::RegisteredMemory> registerBuffer(std::span<float> data) override;
+  // Whether registering can gain anything: other ranks are on this host.
   bool hasNeighbours() const { return host_->size() > 1; }
 
   // Every member's `data` becomes the reduction of all. Only sums of 32-bit floats with a stream

@@ -31,8 +31,8 @@ Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Networ
       network_(network) {
   if (!policy_->trainsApart()) {
     Parameters& parameters = network_.parameters();
-    shared_ =
-        group_.share(numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
+    registered_ = group_.registerBuffer(
+        numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
   }
   // On one host an all-reduce is work for this very core, and one is less work than several.
   if (sharesGradients() && group_.hosts() > 1) {

@@ -100,7 +100,7 @@ class Synchronizer {
   const bool compresses_;  // gradients, on their way to other hosts
   group::Group& group_;
   Network& network_;
-  std::unique_ptr<collective::AdoptedMemory> shared_;  // what is summed in every step, or every few
+  std::unique_ptr<collective::RegisteredMemory> registered_;  // what the workers all-reduce
   std::optional<GradientBuckets> buckets_;
   at::Tensor anchor_;  // the weights at the last average, where the change is what is shared
   at::Tensor momentum_;

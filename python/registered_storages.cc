@@ -1,4 +1,4 @@
-#include "adopted_storages.h"
+#include "registered_storages.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -6,30 +6,30 @@
 #include <utility>
 #include <vector>
 
-#include "collective/adopted_memory.h"
+#include "collective/registered_memory.h"
 
 namespace dure::python {
 namespace {
 
-// With this sum the same numbers are summed so many times. Adopting costs as much as a few sums, so
-// a tensor that is summed once or twice stays what it is.
+// A tensor is registered at its third all-reduce. Registering costs as much as a few all-reduces,
+// so it does not pay for one or two.
 constexpr int kTimes = 3;
 constexpr std::size_t kMostSeen = 4096;
 
-// What an adopted storage has instead of its own memory: that, and what is to be done before it is
+// What a registered storage has instead of its own memory: that, and what to undo before it is
 // freed.
-struct AdoptedData {
+struct RegisteredData {
   c10::DataPtr original;  // the first, so that it is freed last
-  std::vector<std::unique_ptr<collective::AdoptedMemory>> parts;
+  std::vector<std::unique_ptr<collective::RegisteredMemory>> parts;
 };
 
-void freeAdopted(void* context) {
-  const std::unique_ptr<AdoptedData> data(static_cast<AdoptedData*>(context));
-  for (const auto& part : data->parts) part->forgetContents();
+void freeRegistered(void* context) {
+  const std::unique_ptr<RegisteredData> data(static_cast<RegisteredData*>(context));
+  for (const auto& part : data->parts) part->discardContents();
 }
 
-AdoptedData* adoptedDataOf(const c10::StorageImpl& storage) {
-  return storage.data_ptr().cast_context<AdoptedData>(&freeAdopted);
+RegisteredData* registeredDataOf(const c10::StorageImpl& storage) {
+  return storage.data_ptr().cast_context<RegisteredData>(&freeRegistered);
 }
 
 // Memory of another kind may be shared already, or of a file, or somebody else's.
@@ -39,26 +39,26 @@ bool isTorchsOwn(const c10::StorageImpl& storage) {
          data.get_deleter() == c10::GetDefaultCPUAllocator()->raw_deleter();
 }
 
-void adopt(c10::StorageImpl& storage, std::span<std::byte> range) {
-  auto adopted = collective::AdoptedMemory::adopt(range);
-  if (!adopted) return;  // sums work without it
-  AdoptedData* data = adoptedDataOf(storage);
+void registerStorage(c10::StorageImpl& storage, std::span<std::byte> range) {
+  auto registered = collective::RegisteredMemory::registerRange(range);
+  if (!registered) return;  // all-reduces work without it
+  RegisteredData* data = registeredDataOf(storage);
   if (!data) {
-    auto fresh = std::make_unique<AdoptedData>();
+    auto fresh = std::make_unique<RegisteredData>();
     data = fresh.get();
     void* begin = storage.data_ptr().get();
     const c10::Device device = storage.data_ptr().device();
-    data->original = storage.set_data_ptr({begin, fresh.release(), &freeAdopted, device});
+    data->original = storage.set_data_ptr({begin, fresh.release(), &freeRegistered, device});
   }
-  data->parts.push_back(std::move(*adopted));
+  data->parts.push_back(std::move(*registered));
 }
 
 }  // namespace
 
-void AdoptedStorages::summing(const at::Tensor& tensor) {
+void RegisteredStorages::beforeAllReduce(const at::Tensor& tensor) {
   if (tensor.nbytes() < kLeast || !tensor.is_cpu() || !tensor.is_contiguous()) return;
   c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
-  if (!isTorchsOwn(storage) && !adoptedDataOf(storage)) return;
+  if (!isTorchsOwn(storage) && !registeredDataOf(storage)) return;
   const std::span<std::byte> range(static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes());
   const auto known = seen_.find(range.data());
   if (known == seen_.end() || known->second.storage._unsafe_get_target() != &storage ||
@@ -69,10 +69,10 @@ void AdoptedStorages::summing(const at::Tensor& tensor) {
     return;
   }
   Seen& seen = known->second;
-  if (seen.times < kTimes && ++seen.times == kTimes) adopt(storage, range);
+  if (seen.times < kTimes && ++seen.times == kTimes) registerStorage(storage, range);
 }
 
-void AdoptedStorages::forgetSome() {
+void RegisteredStorages::forgetSome() {
   std::erase_if(seen_, [](const auto& entry) { return entry.second.storage.expired(); });
   if (seen_.size() >= kMostSeen) seen_.clear();
 }

@@ -1,4 +1,4 @@
-#include "collective/adopted_memory.h"
+#include "collective/registered_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -42,16 +42,16 @@ std::size_t mappings() {
 // Of the file of this process.
 std::int64_t memoryInUse() {
   struct stat info {};
-  EXPECT_EQ(fstat(adoptedFile().descriptor, &info), 0);
+  EXPECT_EQ(fstat(registeredFile().descriptor, &info), 0);
   return info.st_blocks * 512;
 }
 
-TEST(AdoptedMemory, AddressesAndNumbersStay) {
+TEST(RegisteredMemory, AddressesAndNumbersStay) {
   std::vector<float> numbers = someNumbers();
   float* const alias = numbers.data() + 50'000;
   {
-    auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-    ASSERT_TRUE(adopted) << adopted.error().message();
+    auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+    ASSERT_TRUE(registered) << registered.error().message();
     EXPECT_EQ(numbers, someNumbers());
     *alias = -1;
     EXPECT_EQ(numbers[50'000], -1);
@@ -63,39 +63,40 @@ TEST(AdoptedMemory, AddressesAndNumbersStay) {
   EXPECT_EQ(memoryInUse(), 0);
 }
 
-TEST(AdoptedMemory, IsFoundWhereItIs) {
+TEST(RegisteredMemory, IsFoundWhereItIs) {
   std::vector<float> numbers = someNumbers();
   const auto bytes = bytesOf(numbers);
-  EXPECT_FALSE(findAdopted(bytes.subspan(4096, 10'000)));
-  auto adopted = AdoptedMemory::adopt(bytes);
-  ASSERT_TRUE(adopted);
-  const auto whole = findAdopted((*adopted)->pages());
+  EXPECT_FALSE(findRegistered(bytes.subspan(4096, 10'000)));
+  auto registered = RegisteredMemory::registerRange(bytes);
+  ASSERT_TRUE(registered);
+  const auto whole = findRegistered((*registered)->pages());
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->at, whole->begin);
-  EXPECT_EQ(whole->bytes, (*adopted)->pages().size());
-  const auto part = findAdopted((*adopted)->pages().subspan(100, 1000));
+  EXPECT_EQ(whole->bytes, (*registered)->pages().size());
+  const auto part = findRegistered((*registered)->pages().subspan(100, 1000));
   ASSERT_TRUE(part);
   EXPECT_EQ(part->begin, whole->begin);
   EXPECT_EQ(part->at, whole->begin + 100);
-  EXPECT_FALSE(findAdopted(bytes));  // its ends are in no whole page
-  adopted->reset();
-  EXPECT_FALSE(findAdopted(bytes.subspan(4096, 10'000)));
-  // Adopted again, it is at another place.
-  const auto again = AdoptedMemory::adopt(bytes);
+  EXPECT_FALSE(findRegistered(bytes));  // its ends are in no whole page
+  registered->reset();
+  EXPECT_FALSE(findRegistered(bytes.subspan(4096, 10'000)));
+  // Registered again, it is at another offset.
+  const auto again = RegisteredMemory::registerRange(bytes);
   ASSERT_TRUE(again);
-  EXPECT_GE(findAdopted((*again)->pages())->begin, whole->begin + whole->bytes);
+  EXPECT_GE(findRegistered((*again)->pages())->begin, whole->begin + whole->bytes);
 }
 
-TEST(AdoptedMemory, IsOrdinaryAndLargeAndAdoptedOnce) {
+TEST(RegisteredMemory, IsOrdinaryAndLargeAndRegisteredOnce) {
   std::vector<float> few(1000);
-  EXPECT_EQ(AdoptedMemory::adopt(bytesOf(few)).error().code(), Code::kInvalid);
-  EXPECT_EQ(AdoptedMemory::adopt({}).error().code(), Code::kInvalid);
+  EXPECT_EQ(RegisteredMemory::registerRange(bytesOf(few)).error().code(), Code::kInvalid);
+  EXPECT_EQ(RegisteredMemory::registerRange({}).error().code(), Code::kInvalid);
 
   std::vector<float> numbers = someNumbers();
-  const auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-  ASSERT_TRUE(adopted);
-  EXPECT_EQ(AdoptedMemory::adopt(bytesOf(numbers)).error().code(), Code::kExists);
-  EXPECT_EQ(AdoptedMemory::adopt(bytesOf(numbers).subspan(50'000)).error().code(), Code::kExists);
+  const auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+  ASSERT_TRUE(registered);
+  EXPECT_EQ(RegisteredMemory::registerRange(bytesOf(numbers)).error().code(), Code::kExists);
+  EXPECT_EQ(RegisteredMemory::registerRange(bytesOf(numbers).subspan(50'000)).error().code(),
+            Code::kExists);
 
   constexpr std::size_t kBytes = 1u << 20u;
   for (const int how : {MAP_SHARED | MAP_ANONYMOUS, MAP_PRIVATE | MAP_ANONYMOUS}) {
@@ -103,100 +104,102 @@ TEST(AdoptedMemory, IsOrdinaryAndLargeAndAdoptedOnce) {
     void* begin = mmap(nullptr, kBytes, access, how, -1, 0);
     ASSERT_NE(begin, MAP_FAILED);
     const std::span<std::byte> range(static_cast<std::byte*>(begin), kBytes);
-    EXPECT_EQ(AdoptedMemory::adopt(range).error().code(), Code::kInvalid);
+    EXPECT_EQ(RegisteredMemory::registerRange(range).error().code(), Code::kInvalid);
     munmap(begin, kBytes);
-    EXPECT_EQ(AdoptedMemory::adopt(range).error().code(), Code::kInvalid);
+    EXPECT_EQ(RegisteredMemory::registerRange(range).error().code(), Code::kInvalid);
   }
 }
 
-TEST(AdoptedMemory, ThousandsLeaveNothingBehind) {
+TEST(RegisteredMemory, ThousandsLeaveNothingBehind) {
   std::vector<float> numbers = someNumbers();
-  ASSERT_TRUE(AdoptedMemory::adopt(bytesOf(numbers)));  // the file is there from now on
+  ASSERT_TRUE(RegisteredMemory::registerRange(bytesOf(numbers)));  // the file is there from now on
   const std::size_t files = openFiles();
   const std::size_t mapped = mappings();
   for (int turn = 0; turn < 3000; ++turn) {
     std::vector<float> other(30'000 + static_cast<std::size_t>(turn) * 7, 1.0F);
-    auto adopted = AdoptedMemory::adopt(bytesOf(other));
-    ASSERT_TRUE(adopted) << adopted.error().message();
-    if (turn % 2 == 0) (*adopted)->forgetContents();
+    auto registered = RegisteredMemory::registerRange(bytesOf(other));
+    ASSERT_TRUE(registered) << registered.error().message();
+    if (turn % 2 == 0) (*registered)->discardContents();
   }
   EXPECT_EQ(openFiles(), files);
   EXPECT_LE(mappings(), mapped + 100);  // what the allocator does of itself
   EXPECT_EQ(memoryInUse(), 0);
 }
 
-TEST(AdoptedMemory, AForkedChildHasItsOwn) {
+TEST(RegisteredMemory, AForkedChildHasItsOwn) {
   std::vector<float> numbers = someNumbers();
-  const auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-  ASSERT_TRUE(adopted);
-  int told[2];
-  ASSERT_EQ(pipe(told), 0);
+  const auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+  ASSERT_TRUE(registered);
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
   const pid_t child = forkProcess([&] {
     char byte = 0;
-    if (read(told[0], &byte, 1) != 1) return 1;
+    if (read(pipe_ends[0], &byte, 1) != 1) return 1;
     // What was there when it was made, not what the parent has written since.
     if (numbers != someNumbers()) return 2;
     std::fill(numbers.begin(), numbers.end(), -2.0F);
-    // It can adopt memory itself, in a file of its own.
-    if (adoptedFile().descriptor >= 0 || findAdopted((*adopted)->pages())) return 3;
-    const auto own = AdoptedMemory::adopt(bytesOf(numbers));
+    // It can register memory itself, in a file of its own.
+    if (registeredFile().descriptor >= 0 || findRegistered((*registered)->pages())) return 3;
+    const auto own = RegisteredMemory::registerRange(bytesOf(numbers));
     return own && numbers.back() == -2.0F ? 0 : 4;
   });
   std::fill(numbers.begin(), numbers.end(), -1.0F);
-  ASSERT_EQ(write(told[1], "x", 1), 1);
+  ASSERT_EQ(write(pipe_ends[1], "x", 1), 1);
   EXPECT_EQ(describeExit(waitForProcess(child)), "exited with 0");
   EXPECT_EQ(numbers, std::vector<float>(kCount, -1.0F));
-  EXPECT_TRUE(findAdopted((*adopted)->pages()));
-  close(told[0]);
-  close(told[1]);
+  EXPECT_TRUE(findRegistered((*registered)->pages()));
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
 }
 
-TEST(AdoptedMemory, WhatIsTakenBackIsNobodyElses) {
+TEST(RegisteredMemory, WhatIsUnregisteredIsNobodyElses) {
   std::vector<float> numbers = someNumbers();
-  auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-  ASSERT_TRUE(adopted);
-  const auto pages = (*adopted)->pages();
-  const auto place = findAdopted(pages);
-  const auto file = openAdoptedFile(getpid(), adoptedFile());
+  auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+  ASSERT_TRUE(registered);
+  const auto pages = (*registered)->pages();
+  const auto region = findRegistered(pages);
+  const auto file = openRegisteredFile(getpid(), registeredFile());
   ASSERT_TRUE(file) << file.error().message();
-  void* seen = mmap(nullptr, place->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(),
-                    static_cast<off_t>(place->begin));
+  void* seen = mmap(nullptr, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(),
+                    static_cast<off_t>(region->begin));
   ASSERT_NE(seen, MAP_FAILED);
   EXPECT_EQ(std::memcmp(seen, pages.data(), pages.size()), 0);
-  takeBack(pages.subspan(4096, 4096));
-  std::memset(seen, 0, place->bytes);  // as a peer that has not noticed
+  unregister(pages.subspan(4096, 4096));
+  std::memset(seen, 0, region->bytes);  // as a peer that has not noticed
   EXPECT_EQ(numbers, someNumbers());
-  EXPECT_FALSE(findAdopted(pages));
-  munmap(seen, place->bytes);
-  adopted->reset();
+  EXPECT_FALSE(findRegistered(pages));
+  munmap(seen, region->bytes);
+  registered->reset();
   EXPECT_EQ(numbers, someNumbers());
 }
 
-TEST(AdoptedMemory, OnlyTheFileOfTheOtherIsOpened) {
+TEST(RegisteredMemory, OnlyTheFileOfTheOtherIsOpened) {
   std::vector<float> numbers = someNumbers();
-  const auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-  ASSERT_TRUE(adopted);
-  AdoptedFile file = adoptedFile();
-  EXPECT_TRUE(openAdoptedFile(getpid(), file));
+  const auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+  ASSERT_TRUE(registered);
+  RegisteredFile file = registeredFile();
+  EXPECT_TRUE(openRegisteredFile(getpid(), file));
   ++file.inode;
-  EXPECT_EQ(openAdoptedFile(getpid(), file).error().code(), Code::kInvalid);
+  EXPECT_EQ(openRegisteredFile(getpid(), file).error().code(), Code::kInvalid);
   const Fd other(open("/dev/null", O_RDWR | O_CLOEXEC));
-  EXPECT_FALSE(openAdoptedFile(getpid(), {other.get(), 1}));
-  EXPECT_FALSE(openAdoptedFile(getpid(), {-1, 1}));
+  EXPECT_FALSE(openRegisteredFile(getpid(), {other.get(), 1}));
+  EXPECT_FALSE(openRegisteredFile(getpid(), {-1, 1}));
 }
 
-TEST(AdoptedMemory, WhereFilesAreLimitedNothingIsAdopted) {
+TEST(RegisteredMemory, WhereFilesAreLimitedNothingIsRegistered) {
   const pid_t child = forkProcess([] {
     const rlimit limit{1u << 20u, 1u << 20u};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
     std::vector<float> numbers = someNumbers();
-    const auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-    return !adopted && adopted.error().code() == Code::kDenied && numbers == someNumbers() ? 0 : 2;
+    const auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+    return !registered && registered.error().code() == Code::kDenied && numbers == someNumbers()
+               ? 0
+               : 2;
   });
   EXPECT_EQ(describeExit(waitForProcess(child)), "exited with 0");
 }
 
-TEST(AdoptedMemory, WhereThereIsNoRoomNothingIsAdopted) {
+TEST(RegisteredMemory, WhereThereIsNoRoomNothingIsRegistered) {
 #if DURE_ADDRESS_SANITIZER || DURE_THREAD_SANITIZER
   GTEST_SKIP() << "a sanitizer takes more room than can be limited";
 #endif
@@ -207,8 +210,8 @@ TEST(AdoptedMemory, WhereThereIsNoRoomNothingIsAdopted) {
     memory >> pages;
     const rlimit limit{pages * 4096 + (8u << 20u), RLIM_INFINITY};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
-    const auto adopted = AdoptedMemory::adopt(bytesOf(numbers));
-    if (adopted || adopted.error().code() != Code::kIo) return 2;
+    const auto registered = RegisteredMemory::registerRange(bytesOf(numbers));
+    if (registered || registered.error().code() != Code::kIo) return 2;
     if (memoryInUse() != 0) return 3;
     return numbers == std::vector<float>() || numbers.front() + numbers.back() == 2 ? 0 : 4;
   });

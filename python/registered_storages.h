@@ -11,17 +11,17 @@
 
 namespace dure::python {
 
-// Adopts the memory of tensors that are summed again and again, such as the buckets of DDP, so that
-// sums of them need no copies within a host. The storage of such a tensor gives its memory back
-// when it is freed, resized or replaced; nothing else about it changes.
-class AdoptedStorages {
+// Registers the memory of tensors that a program all-reduces repeatedly, such as the buckets of
+// DDP, so that these all-reduces are zero-copy within a host. The storage of such a tensor
+// unregisters its memory when it is freed, resized or replaced; nothing else about it changes.
+class RegisteredStorages {
  public:
-  // Smaller tensors are left alone: their sums are copied in any case.
+  // Smaller tensors are left alone: their all-reduces copy in any case.
   static constexpr std::size_t kLeast = 64u << 10u;
 
-  // Before a sum of a tensor in one piece; nobody else uses these numbers meanwhile. Does nothing
-  // for memory that is not of torch's own allocator for CPUs.
-  void summing(const at::Tensor& tensor);
+  // Before an all-reduce of a contiguous tensor; nobody else uses its numbers meanwhile. Does
+  // nothing for memory that is not of torch's own allocator for CPUs.
+  void beforeAllReduce(const at::Tensor& tensor);
 
  private:
   // Holds on to the object, not to the memory: no other storage can be mistaken for it.

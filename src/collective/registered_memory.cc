@@ -1,4 +1,4 @@
-#include "collective/adopted_memory.h"
+#include "collective/registered_memory.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@
 namespace dure::collective {
 namespace {
 
-// Of the file. Only what is in use takes memory, and no place is used twice, so it is large.
+// Of the file. Only what is in use takes memory, and no offset is used twice, so it is large.
 constexpr std::uint64_t kFileBytes = 1ULL << 46;
 // Each is a mapping, of which the system lets a process have some 65,000.
 constexpr std::size_t kMost = 4096;
@@ -105,7 +105,7 @@ void* moveAway(std::span<std::byte> pages) {
   return away == MAP_FAILED ? nullptr : away;
 }
 
-struct AdoptedRange {
+struct RegisteredRange {
   std::span<std::byte> pages;
   std::uint64_t offset;  // in the file
   void* away;            // what was there, or nothing
@@ -113,7 +113,7 @@ struct AdoptedRange {
 
 // Puts memory of the process's own there, with what the file has if that is wanted. If the system
 // has none, the shared memory stays, which works as well.
-bool makePrivate(const AdoptedRange& range, int file, bool with_contents) {
+bool makePrivate(const RegisteredRange& range, int file, bool with_contents) {
   void* own = range.away;
   if (!own) {
     // Made elsewhere: where memory is short, nothing has happened yet.
@@ -131,41 +131,41 @@ Result<Fd> makeFile() {
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     return Error(Code::kDenied, "the size of files is limited");
   }
-  Fd file(memfd_create("dure adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Fd file(memfd_create("dure registered", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) return systemError("memfd_create");
   if (ftruncate(file.get(), static_cast<off_t>(kFileBytes)) != 0) {
-    return systemError("size adopted memory");
+    return systemError("size registered memory");
   }
   if (fcntl(file.get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) {
-    return systemError("seal adopted memory");
+    return systemError("seal registered memory");
   }
   return file;
 }
 
-// All adopted memory of this process.
-class Adoptions {
+// All registered memory of this process.
+class Registry {
  public:
-  // Never destroyed, since what is adopted may live until the very end of the process.
-  static Adoptions& ofProcess() {
-    static Adoptions& all = *new Adoptions;
+  // Never destroyed, since registered memory may live until the very end of the process.
+  static Registry& ofProcess() {
+    static Registry& all = *new Registry;
     return all;
   }
 
   Result<std::uint64_t> add(std::span<std::byte> pages) {
     const std::lock_guard lock(mutex_);
-    if (overlapping(pages)) return Error(Code::kExists, "the memory is adopted already");
+    if (overlapping(pages)) return Error(Code::kExists, "the memory is registered already");
     if (!isOrdinary(pages)) {
-      return Error(Code::kInvalid, "only ordinary memory of the process can be adopted");
+      return Error(Code::kInvalid, "only ordinary memory of the process can be registered");
     }
     if (ranges_.size() >= kMost || kFileBytes - next_ < pages.size()) {
-      return Error(Code::kUnavailable, "too much memory is adopted");
+      return Error(Code::kUnavailable, "too much memory is registered");
     }
     if (!file_) {
       auto file = makeFile();
       if (!file) return std::move(file).error();
       file_ = std::move(*file);
     }
-    AdoptedRange range{.pages = pages, .offset = next_, .away = nullptr};
+    RegisteredRange range{.pages = pages, .offset = next_, .away = nullptr};
     next_ += pages.size();
     if (auto status = share(range); !status) {
       punch(range);
@@ -178,32 +178,32 @@ class Adoptions {
   void remove(std::span<std::byte> pages, std::uint64_t offset, bool keep_contents) {
     const std::lock_guard lock(mutex_);
     const auto found = ranges_.find(pages.data());
-    // It may be gone: taken back, or of the parent of this process.
+    // It may be unregistered already, or be the parent's.
     if (found == ranges_.end() || found->second.offset != offset) return;
-    giveUp(found->second, keep_contents);
+    release(found->second, keep_contents);
     ranges_.erase(found);
   }
 
-  void takeBack(std::span<const std::byte> data) {
+  void unregister(std::span<const std::byte> data) {
     const std::lock_guard lock(mutex_);
     const auto found = at(data);
     if (found == ranges_.end()) return;
-    giveUp(found->second, true);
+    release(found->second, true);
     ranges_.erase(found);
   }
 
-  std::optional<AdoptedPlace> find(std::span<const std::byte> data) {
+  std::optional<BufferRegion> find(std::span<const std::byte> data) {
     const std::lock_guard lock(mutex_);
     const auto found = at(data);
     if (found == ranges_.end()) return std::nullopt;
-    const AdoptedRange& range = found->second;
-    return AdoptedPlace{
+    const RegisteredRange& range = found->second;
+    return BufferRegion{
         .begin = range.offset,
         .bytes = range.pages.size(),
         .at = range.offset + static_cast<std::uint64_t>(data.data() - range.pages.data())};
   }
 
-  AdoptedFile file() {
+  RegisteredFile file() {
     const std::lock_guard lock(mutex_);
     struct stat info {};
     if (!file_ || fstat(file_.get(), &info) != 0) return {};
@@ -211,14 +211,14 @@ class Adoptions {
   }
 
  private:
-  using AdoptedRanges = std::map<const std::byte*, AdoptedRange>;
+  using RegisteredRanges = std::map<const std::byte*, RegisteredRange>;
 
-  Adoptions() {
+  Registry() {
     pthread_atfork([] { ofProcess().beforeFork(); }, [] { ofProcess().inParent(); },
                    [] { ofProcess().inChild(); });
   }
 
-  AdoptedRanges::iterator at(std::span<const std::byte> data) {
+  RegisteredRanges::iterator at(std::span<const std::byte> data) {
     auto found = ranges_.upper_bound(data.data());
     if (found == ranges_.begin()) return ranges_.end();
     --found;
@@ -233,16 +233,17 @@ class Adoptions {
     return before.data() + before.size() > pages.data();
   }
 
-  Status share(AdoptedRange& range) {
+  Status share(RegisteredRange& range) {
     const auto pages = range.pages;
     // Written, not stored to: where there is no memory for it, that is an error and not a signal.
-    if (!writeAll(file_.get(), pages, range.offset)) return systemError("copy to adopted memory");
+    if (!writeAll(file_.get(), pages, range.offset))
+      return systemError("copy to registered memory");
     void* mapped = mmap(nullptr, pages.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
                         file_.get(), static_cast<off_t>(range.offset));
-    if (mapped == MAP_FAILED) return systemError("map adopted memory");
+    if (mapped == MAP_FAILED) return systemError("map registered memory");
     range.away = moveAway(pages);
     if (!moveTo(pages, mapped)) {
-      const Error error = systemError("map adopted memory");
+      const Error error = systemError("map registered memory");
       if (range.away) moveTo(pages, range.away);
       return error;
     }
@@ -251,12 +252,12 @@ class Adoptions {
   }
 
   // The memory goes back to the system now, whoever still has it mapped.
-  void punch(const AdoptedRange& range) {
+  void punch(const RegisteredRange& range) {
     fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(range.offset), static_cast<off_t>(range.pages.size()));
   }
 
-  void giveUp(const AdoptedRange& range, bool keep_contents) {
+  void release(const RegisteredRange& range, bool keep_contents) {
     if (makePrivate(range, file_.get(), keep_contents)) punch(range);
   }
 
@@ -275,7 +276,7 @@ class Adoptions {
   void inParent() {
     copying_.reset();
     char nothing = 0;
-    // Ends when the child has closed its end, or is gone.
+    // Ends when the child has closed its end, or has died.
     while (copied_ && read(copied_.get(), &nothing, 1) < 0 && errno == EINTR) {
     }
     copied_.reset();
@@ -296,11 +297,11 @@ class Adoptions {
   }
 
   std::mutex mutex_;
-  Fd file_;                 // guarded by mutex_, as all below; made when first needed
-  AdoptedRanges ranges_;    // by where they begin
-  std::uint64_t next_ = 0;  // what is free of the file
-  Fd copied_;               // during a fork: the parent's end of a pipe, and
-  Fd copying_;              // the child's
+  Fd file_;                  // guarded by mutex_, as all below; made when first needed
+  RegisteredRanges ranges_;  // by where they begin
+  std::uint64_t next_ = 0;   // what is free of the file
+  Fd copied_;                // during a fork: the parent's end of a pipe, and
+  Fd copying_;               // the child's
 };
 
 }  // namespace
@@ -310,28 +311,31 @@ bool zeroCopyIsOn() {
   return set == nullptr || std::string_view(set) != "0";
 }
 
-Result<std::unique_ptr<AdoptedMemory>> AdoptedMemory::adopt(std::span<std::byte> range) {
+Result<std::unique_ptr<RegisteredMemory>> RegisteredMemory::registerRange(
+    std::span<std::byte> range) {
   if (!zeroCopyIsOn()) return Error(Code::kDenied, "DURE_ZERO_COPY=0");
   const auto pages = wholePagesOf(range);
-  if (pages.size() < kLeastAdopted) {
-    return Error(Code::kInvalid, fmt::format("{} bytes are too few to adopt", range.size()));
+  if (pages.size() < kLeastRegistered) {
+    return Error(Code::kInvalid, fmt::format("{} bytes are too few to register", range.size()));
   }
-  auto offset = Adoptions::ofProcess().add(pages);
+  auto offset = Registry::ofProcess().add(pages);
   if (!offset) return std::move(offset).error();
-  return std::unique_ptr<AdoptedMemory>(new AdoptedMemory(pages, *offset));
+  return std::unique_ptr<RegisteredMemory>(new RegisteredMemory(pages, *offset));
 }
 
-AdoptedMemory::~AdoptedMemory() { Adoptions::ofProcess().remove(pages_, offset_, keeps_contents_); }
-
-std::optional<AdoptedPlace> findAdopted(std::span<const std::byte> data) {
-  return Adoptions::ofProcess().find(data);
+RegisteredMemory::~RegisteredMemory() {
+  Registry::ofProcess().remove(pages_, offset_, keeps_contents_);
 }
 
-AdoptedFile adoptedFile() { return Adoptions::ofProcess().file(); }
+std::optional<BufferRegion> findRegistered(std::span<const std::byte> data) {
+  return Registry::ofProcess().find(data);
+}
 
-void takeBack(std::span<const std::byte> data) { Adoptions::ofProcess().takeBack(data); }
+RegisteredFile registeredFile() { return Registry::ofProcess().file(); }
 
-Result<Fd> openAdoptedFile(int process, const AdoptedFile& file) {
+void unregister(std::span<const std::byte> data) { Registry::ofProcess().unregister(data); }
+
+Result<Fd> openRegisteredFile(int process, const RegisteredFile& file) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, file.descriptor);
   // It may be something else by now, so nothing that blocks.
   Fd opened(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -341,7 +345,7 @@ Result<Fd> openAdoptedFile(int process, const AdoptedFile& file) {
   const int seals = fcntl(opened.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || info.st_ino != file.inode ||
       static_cast<std::uint64_t>(info.st_size) != kFileBytes) {
-    return Error(Code::kInvalid, path + " is not adopted memory");
+    return Error(Code::kInvalid, path + " is not registered memory");
   }
   return opened;
 }
