@@ -55,11 +55,11 @@ Result<Fd> receiveAnswer(int socket) {
   }
   if (got <= 0) return Error(Code::kUnavailable, "it is gone");
   if (got != static_cast<ssize_t>(sizeof answer) || answer.magic != kGreeting) {
-    return Error(Code::kInvalid, "what waits there is another version");
+    return Error(Code::kInvalid, "it is of another version");
   }
   answer.refused[sizeof answer.refused - 1] = '\0';
   if (answer.refused[0] != '\0') return Error(Code::kInvalid, answer.refused);
-  if (!memory) return Error(Code::kInvalid, "it gave no memory");
+  if (!memory) return Error(Code::kInvalid, "it sent no memory");
   return memory;
 }
 

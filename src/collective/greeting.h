@@ -11,7 +11,7 @@ namespace dure::collective {
 
 inline constexpr std::uint32_t kGreeting = 0x65727564;  // "dure"
 
-// What a member says when it comes to member 0. Both ends are processes of one machine.
+// What a member sends to member 0. Both ends are processes of one machine.
 struct JoinRequest {
   std::uint32_t magic = kGreeting;
   std::uint32_t layout = kLayout;
@@ -20,10 +20,10 @@ struct JoinRequest {
   std::uint64_t slot_bytes = 0;
 };
 
-// The answer: the memory, or the reason why it is refused if that is not empty. Whoever is gone
-// meanwhile is noticed later.
+// The answer: the memory, or the reason of a refusal if that is not empty. If the member has ended
+// meanwhile, a later wait notices.
 void sendAnswer(int socket, const std::string& refused, int memory);
-// Invalid, with the reason, if it was refused; Unavailable if nobody answers any more.
+// Invalid, with the reason, if member 0 refused; Unavailable if it has ended.
 Result<Fd> receiveAnswer(int socket);
 
 }  // namespace dure::collective

@@ -6,25 +6,25 @@
 
 #include <fmt/core.h>
 
-#include "collective/host_group_steps.h"
-#include "collective/meeting.h"
+#include "collective/host_group_pipeline.h"
 #include "collective/reduce.h"
+#include "collective/rendezvous.h"
 
-// The steps. An operation cuts its data into chunks as large as a slot and does a few stages on
+// The pipeline. An operation cuts its data into chunks as large as a slot and does a few stages on
 // each: copy in, reduce, copy out. In every step a member does the first stage on one chunk, the
-// second on the chunk before and so on, then tells the others, and begins the next step when all
-// have told it. So there is one waiting per chunk, and all members have the same to do between two
-// of them.
+// second on the chunk before and so on, then posts the step, and begins the next one when all have
+// posted it. So there is one synchronisation per chunk, and all members have the same to do between
+// two of them.
 //
 // A chunk of step s is in the slots s % kSlots until the last of at most three stages, in step s
 // + 2. The slot is written again in step s + 4, which begins when all have done step s + 3; or, if
 // step s + 3 is the last of an operation and nobody waits for it, when all have done step s + 2. So
-// four slots are enough, and the last step of an operation need not be told.
+// four slots are enough, and nobody needs to post the last step of an operation.
 namespace dure::collective {
 namespace {
 
-// Up to here everyone reads all: one waiting, where reducing in parts takes two. Two members have
-// less to wait for than more of them.
+// Up to here everyone reads all: one synchronisation, where reducing in parts takes two. Two
+// members have less to wait for than more of them.
 constexpr std::size_t kFlatOfTwo = 4u << 10u;
 constexpr std::size_t kFlat = 32u << 10u;
 // In whose slot the result of a part is: over one of the inputs, whose lines the reducing processor
@@ -54,7 +54,7 @@ HostGroup::HostGroup(std::shared_ptr<SharedMemory> memory, const HostGroupOption
       ranks_(options.ranks),
       peers_(size_) {
   const Duration wait = options.wait.count() > 0 ? options.wait : options.timeout;
-  if (memory_) steps_ = std::make_unique<Steps>(memory_, member_, ranks_, wait);
+  if (memory_) sync_ = std::make_unique<MemberSync>(memory_, member_, ranks_, wait);
 }
 
 Result<std::unique_ptr<HostGroup>> HostGroup::join(const HostGroupOptions& options) {
@@ -64,16 +64,16 @@ Result<std::unique_ptr<HostGroup>> HostGroup::join(const HostGroupOptions& optio
                  fmt::format("a host of {} members has no member {}", members, options.member));
   }
   if (members == 1) return std::unique_ptr<HostGroup>(new HostGroup(nullptr, options));
-  auto meeting = meet({.key = options.key,
-                       .member = options.member,
-                       .names = options.ranks,
-                       .slot_bytes = options.slot_bytes,
-                       .timeout = options.timeout});
-  if (!meeting) return std::move(meeting).error();
-  auto memory = SharedMemory::map(meeting->memory, members, options.slot_bytes);
+  auto rendezvous = joinRendezvous({.key = options.key,
+                                    .member = options.member,
+                                    .ranks = options.ranks,
+                                    .slot_bytes = options.slot_bytes,
+                                    .timeout = options.timeout});
+  if (!rendezvous) return std::move(rendezvous).error();
+  auto memory = SharedMemory::map(rendezvous->memory, members, options.slot_bytes);
   if (!memory) return std::move(memory).error();
   std::unique_ptr<HostGroup> group(new HostGroup(std::move(*memory), options));
-  for (auto& other : meeting->others) group->steps_->watch(other.member, std::move(other.socket));
+  for (auto& other : rendezvous->others) group->sync_->watch(other.member, std::move(other.socket));
   if (auto status = group->start(); !status) return std::move(status).error();
   return group;
 }
@@ -88,7 +88,7 @@ Result<std::unique_ptr<HostGroup>> HostGroup::joinInside(std::shared_ptr<SharedM
 Status HostGroup::start() {
   step_ = 1;
   if (auto status = barrier(); !status) return status;
-  steps_->meet();
+  sync_->start();
   return {};
 }
 
@@ -96,7 +96,7 @@ Status HostGroup::checkCalls(std::uint64_t mine) {
   for (int member = 0; member < size_; ++member) {
     const auto& call = memory_->line(member).call[operations_ % 2];
     if (call.load(std::memory_order_relaxed) == mine) continue;
-    return steps_->fail(Error(
+    return sync_->fail(Error(
         Code::kInvalid,
         fmt::format("rank {} and rank {} do not ask for the same operation with the same size",
                     ranks_[static_cast<std::size_t>(std::min(member, member_))],
@@ -106,7 +106,7 @@ Status HostGroup::checkCalls(std::uint64_t mine) {
 }
 
 void HostGroup::fail(const Error& error) {
-  if (steps_) steps_->fail(error);
+  if (sync_) sync_->fail(error);
   if (!failed_) failed_ = error;
 }
 

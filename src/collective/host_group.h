@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "collective/member_sync.h"
 #include "collective/number.h"
 #include "collective/peer_memory.h"
 #include "collective/shared_memory.h"
-#include "collective/steps.h"
 
 namespace dure::collective {
 
@@ -138,11 +138,11 @@ class HostGroup {
   std::byte* slot(int member, std::uint32_t step) const { return memory_->slot(member, step); }
   void give(std::byte* to, const std::byte* from, std::size_t bytes);
 
-  const std::shared_ptr<SharedMemory> memory_;  // none in a group of one; shared with `steps_`
+  const std::shared_ptr<SharedMemory> memory_;  // none in a group of one; shared with `sync_`
   const int member_;
   const int size_;
   const std::vector<int> ranks_;
-  std::unique_ptr<Steps> steps_;
+  std::unique_ptr<MemberSync> sync_;
   std::optional<Error> failed_;
   bool works_in_place_ = true;  // the same in all members
   PeerMemory peers_;

@@ -9,26 +9,26 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-Status sumOnce(HostGroup& group, std::size_t count = 100'000) {
+Status reduceOnce(HostGroup& group, std::size_t count = 100'000) {
   std::vector<float> data(count, 1.0F);
   return group.allReduce(std::as_writable_bytes(std::span(data)), Number::kFloat32,
                          Reduction::kSum);
 }
 
-// Sums until that fails; 0 if it fails with the sentence, and soon after the death told by `died`.
-int sumUntilGone(HostGroup& group, const std::string& sentence) {
+// All-reduces until that fails; 0 if it fails with the sentence, and soon.
+int reduceUntilFailure(HostGroup& group, const std::string& sentence) {
   while (true) {
     const auto began = SteadyClock::now();
-    const Status status = sumOnce(group);
+    const Status status = reduceOnce(group);
     if (status) continue;
     if (status.error().message() != sentence) return 2;
     if (SteadyClock::now() - began > milliseconds(2000)) return 3;
     // It stays failed, with the same words.
-    return sumOnce(group).error().message() == sentence ? 0 : 4;
+    return reduceOnce(group).error().message() == sentence ? 0 : 4;
   }
 }
 
-void killOneAmidSums(int members, int victim, bool with_child) {
+void killOneAmidAllReduces(int members, int victim, bool with_child) {
   const std::string key = freshKey();
   const std::string sentence = "rank " + std::to_string(victim) + " is gone";
   std::vector<pid_t> processes;
@@ -36,8 +36,8 @@ void killOneAmidSums(int members, int victim, bool with_child) {
     processes.push_back(forkProcess([&] {
       auto group = HostGroup::join(optionsFor(key, member, members));
       if (!group) return 98;
-      if (member != victim) return sumUntilGone(**group, sentence);
-      for (int turn = 0; turn < 50; ++turn) (void)sumOnce(**group);
+      if (member != victim) return reduceUntilFailure(**group, sentence);
+      for (int turn = 0; turn < 50; ++turn) (void)reduceOnce(**group);
       // A child, as of a data loader, holds all descriptors of its parent open after its death.
       if (with_child && fork() == 0) {
         std::this_thread::sleep_for(milliseconds(5000));
@@ -54,12 +54,12 @@ void killOneAmidSums(int members, int victim, bool with_child) {
 }
 
 TEST(HostGroupFailure, AKilledMemberFailsTheOthers) {
-  killOneAmidSums(2, 1, false);
-  killOneAmidSums(2, 0, false);
-  killOneAmidSums(4, 2, false);
+  killOneAmidAllReduces(2, 1, false);
+  killOneAmidAllReduces(2, 0, false);
+  killOneAmidAllReduces(4, 2, false);
 }
 
-TEST(HostGroupFailure, AlsoIfAChildOfItLives) { killOneAmidSums(3, 1, true); }
+TEST(HostGroupFailure, AlsoIfAChildOfItLives) { killOneAmidAllReduces(3, 1, true); }
 
 TEST(HostGroupFailure, AStoppedMemberIsWaitedFor) {
   const std::string key = freshKey();
@@ -70,7 +70,7 @@ TEST(HostGroupFailure, AStoppedMemberIsWaitedFor) {
       if (!group) return 98;
       if (member == 1) raise(SIGSTOP);
       for (int turn = 0; turn < 20; ++turn) {
-        if (!sumOnce(**group)) return 1;
+        if (!reduceOnce(**group)) return 1;
       }
       return 0;
     }));
@@ -87,7 +87,7 @@ TEST(HostGroupFailure, OneThatLeavesFailsTheOthersAtOnce) {
   runAsThreads(3, [](HostGroup& group) {
     if (group.member() == 1) return;
     const auto began = SteadyClock::now();
-    const Status status = sumOnce(group);
+    const Status status = reduceOnce(group);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code(), Code::kUnavailable);
     EXPECT_EQ(status.error().message(), "rank 1 is gone");
@@ -97,7 +97,7 @@ TEST(HostGroupFailure, OneThatLeavesFailsTheOthersAtOnce) {
 
 TEST(HostGroupFailure, LeavingAfterTheLastOperationFailsNobody) {
   for (int turn = 0; turn < 20; ++turn) {
-    runAsThreads(3, [](HostGroup& group) { EXPECT_TRUE(sumOnce(group, 200'000)); });
+    runAsThreads(3, [](HostGroup& group) { EXPECT_TRUE(reduceOnce(group, 200'000)); });
   }
 }
 
@@ -105,12 +105,12 @@ TEST(HostGroupFailure, TheReasonOfOneReachesTheOthers) {
   runAsThreads(3, [](HostGroup& group) {
     if (group.member() == 0) {
       group.fail(Error(Code::kUnavailable, "host B is gone"));
-      EXPECT_FALSE(sumOnce(group));
+      EXPECT_FALSE(reduceOnce(group));
       // The others have time to see it before this one has left.
       std::this_thread::sleep_for(milliseconds(200));
       return;
     }
-    const Status status = sumOnce(group);
+    const Status status = reduceOnce(group);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().message(), "host B is gone");
   });
@@ -129,14 +129,14 @@ TEST(HostGroupFailure, OneThatDoesNotComeIsWaitedForAsLongAsWasAsked) {
         std::this_thread::sleep_for(milliseconds(900));
         return;
       }
-      const Status status = sumOnce(**group);
+      const Status status = reduceOnce(**group);
       ASSERT_FALSE(status);
-      EXPECT_EQ(status.error().message(), "rank 1 did not come within 0.4 s");
+      EXPECT_EQ(status.error().message(), "timed out after 0.4 s waiting for rank 1");
     });
   }
 }
 
-TEST(HostGroupFailure, LongWaitsDoNotMakeTheMeetingLong) {
+TEST(HostGroupFailure, LongWaitsDoNotMakeTheRendezvousLong) {
   auto options = optionsFor(freshKey(), 0, 2, Duration(300));
   options.wait = std::chrono::hours(24);
   const auto began = SteadyClock::now();

@@ -1,7 +1,7 @@
 #include <optional>
 #include <utility>
 
-#include "collective/host_group_steps.h"
+#include "collective/host_group_pipeline.h"
 #include "collective/reduce.h"
 
 // Zero-copy. Large data may lie in registered memory, which all members can map. They publish

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/sanitizers.h"
-#include "collective/reference.h"
+#include "collective/test_reference.h"
 #include "collective/registered_memory.h"
 #include "collective/test_members.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "collective/reference.h"
+#include "collective/test_reference.h"
 #include "collective/test_members.h"
 
 namespace dure::collective {

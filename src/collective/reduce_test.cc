@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "collective/reference.h"
+#include "collective/test_reference.h"
 
 namespace dure::collective {
 namespace {

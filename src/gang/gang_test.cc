@@ -164,7 +164,8 @@ TEST(Gang, TheRankThatFailedFirstIsNamedEvenIfItIsHeardOfLast) {
 }
 
 TEST(Gang, ARankThatOnlyMissesAnotherIsNotNamed) {
-  for (const char* words : {"Connection closed by peer", "RuntimeError: rank 1 is gone"}) {
+  for (const char* words : {"Connection closed by peer", "RuntimeError: rank 1 is gone",
+                            "dure-trainer: timed out after 5 m 0 s waiting for rank 1"}) {
     spec::Job job = plainJob(2);
     job.restarts.limit = 0;
     Script script(job);

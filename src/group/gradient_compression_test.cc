@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "collective/half.h"
-#include "collective/reference.h"
+#include "collective/test_reference.h"
 #include "group/test_ranks.h"
 
 namespace dure::group {

@@ -22,7 +22,7 @@ namespace {
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr std::chrono::milliseconds kRetry{5};
-// What waits there may be of another attempt that is about to end.
+// What listens there may belong to another attempt that is about to end.
 constexpr std::chrono::milliseconds kRetryStranger{100};
 // Torch counts whole seconds here.
 constexpr std::chrono::milliseconds kAnswer{2000};
@@ -85,8 +85,8 @@ Result<c10::intrusive_ptr<c10d::TCPStore>> findStore(const GroupOptions& options
     }
     if (passed(deadline)) {
       return Error(Code::kUnavailable,
-                   fmt::format("rank 0 did not come to {}:{} within {}", options.address,
-                               options.port, describeDuration(options.timeout)));
+                   fmt::format("timed out after {} waiting for rank 0 at {}:{}",
+                               describeDuration(options.timeout), options.address, options.port));
     }
     std::this_thread::sleep_for(kRetry);
   }

@@ -78,8 +78,8 @@ Result<Table> exchangeEntries(const StoreJoin& join, const Entry& mine) {
     if (std::chrono::steady_clock::now() < deadline) {
       return Error(Code::kUnavailable, "rank 0 is gone");
     }
-    return Error(Code::kUnavailable, fmt::format("rank {} did not come within {}", awaited,
-                                                 describeDuration(join.timeout)));
+    return Error(Code::kUnavailable, fmt::format("timed out after {} waiting for rank {}",
+                                                 describeDuration(join.timeout), awaited));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "collective/meeting.h"
+#include "collective/rendezvous.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -79,15 +79,16 @@ Result<Fd> listenAt(const std::string& name, int members, Deadline deadline) {
   return listener;
 }
 
-// Member 0's side: who has come so far.
-class Reception {
+// Member 0's side: the members that have come so far.
+class Admission {
  public:
-  Reception(const Invitation& invitation, const Fd& memory, std::vector<Meeting::Other>& others)
-      : invitation_(invitation), memory_(memory), others_(others) {}
+  Admission(const RendezvousOptions& options, const Fd& memory,
+            std::vector<Rendezvous::Other>& others)
+      : options_(options), memory_(memory), others_(others) {}
 
-  bool isComplete() const { return others_.size() + 1 == invitation_.names.size(); }
+  bool isComplete() const { return others_.size() + 1 == options_.ranks.size(); }
 
-  // Lets one in. Strangers are turned away and forgotten; one of ours that does not fit is an error
+  // Admits a member. It ignores other users; a member of this group that does not fit is an error
   // of the whole group.
   Status admit(Fd socket, Deadline deadline) {
     uid_t user = 0;
@@ -103,7 +104,7 @@ class Reception {
     return {};
   }
 
-  // Unavailable if one that has come is gone again.
+  // Unavailable if a member that has come has ended.
   Status wait(int listener, Deadline deadline) {
     std::vector<pollfd> polled{{.fd = listener, .events = POLLIN}};
     for (const auto& other : others_)
@@ -114,7 +115,7 @@ class Reception {
     for (std::size_t i = 1; i < polled.size(); ++i) {
       if (polled[i].revents != 0) {
         return Error(Code::kUnavailable,
-                     fmt::format("rank {} is gone", nameOf(others_[i - 1].member)));
+                     fmt::format("rank {} is gone", rankOf(others_[i - 1].member)));
       }
     }
     if (passed(deadline)) return Error(Code::kUnavailable, missing());
@@ -122,7 +123,7 @@ class Reception {
   }
 
  private:
-  int nameOf(int member) const { return invitation_.names[static_cast<std::size_t>(member)]; }
+  int rankOf(int member) const { return options_.ranks[static_cast<std::size_t>(member)]; }
 
   bool hasCome(int member) const {
     return member == 0 || std::any_of(others_.begin(), others_.end(),
@@ -131,10 +132,10 @@ class Reception {
 
   std::string problemOf(const JoinRequest& request, std::size_t got) const {
     if (got != sizeof request || request.magic != kGreeting || request.layout != kLayout ||
-        request.slot_bytes != invitation_.slot_bytes) {
+        request.slot_bytes != options_.slot_bytes) {
       return "a member of this host is of another version";
     }
-    const auto members = static_cast<std::int32_t>(invitation_.names.size());
+    const auto members = static_cast<std::int32_t>(options_.ranks.size());
     if (request.members != members) {
       return fmt::format("one member says that this host has {} of them, another {}", members,
                          request.members);
@@ -147,39 +148,38 @@ class Reception {
 
   std::string missing() const {
     std::vector<std::string> ranks;
-    for (int member = 0; member < static_cast<int>(invitation_.names.size()); ++member) {
-      if (!hasCome(member)) ranks.push_back(std::to_string(nameOf(member)));
+    for (int member = 0; member < static_cast<int>(options_.ranks.size()); ++member) {
+      if (!hasCome(member)) ranks.push_back(std::to_string(rankOf(member)));
     }
-    return fmt::format("rank {} did not come within {}", join(ranks, ", "),
-                       describeDuration(invitation_.timeout));
+    return fmt::format("timed out after {} waiting for rank {}", describeDuration(options_.timeout),
+                       join(ranks, ", "));
   }
 
-  const Invitation& invitation_;
+  const RendezvousOptions& options_;
   const Fd& memory_;
-  std::vector<Meeting::Other>& others_;
+  std::vector<Rendezvous::Other>& others_;
 };
 
-Result<Meeting> receive(const Invitation& invitation, Deadline deadline) {
-  Meeting meeting;
-  auto memory =
-      SharedMemory::create(static_cast<int>(invitation.names.size()), invitation.slot_bytes);
+Result<Rendezvous> hostRendezvous(const RendezvousOptions& options, Deadline deadline) {
+  Rendezvous rendezvous;
+  auto memory = SharedMemory::create(static_cast<int>(options.ranks.size()), options.slot_bytes);
   if (!memory) return std::move(memory).error();
-  meeting.memory = std::move(*memory);
-  const std::string name = meetingName(invitation.key, geteuid());
-  auto listener = listenAt(name, static_cast<int>(invitation.names.size()), deadline);
+  rendezvous.memory = std::move(*memory);
+  const std::string name = rendezvousName(options.key, geteuid());
+  auto listener = listenAt(name, static_cast<int>(options.ranks.size()), deadline);
   if (!listener) return std::move(listener).error();
-  Reception reception(invitation, meeting.memory, meeting.others);
-  while (!reception.isComplete()) {
-    if (auto status = reception.wait(listener->get(), deadline); !status) {
+  Admission admission(options, rendezvous.memory, rendezvous.others);
+  while (!admission.isComplete()) {
+    if (auto status = admission.wait(listener->get(), deadline); !status) {
       return std::move(status).error();
     }
     Fd socket(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) continue;
-    if (auto status = reception.admit(std::move(socket), deadline); !status) {
+    if (auto status = admission.admit(std::move(socket), deadline); !status) {
       return std::move(status).error();
     }
   }
-  return meeting;
+  return rendezvous;
 }
 
 // Nothing if nobody waits there yet.
@@ -193,9 +193,9 @@ Result<Fd> connectTo(const std::string& name) {
   return systemError("connect");
 }
 
-Result<Meeting> come(const Invitation& invitation, Deadline deadline) {
-  const std::string name = meetingName(invitation.key, geteuid());
-  const std::string doing = fmt::format("join rank {} of this host", invitation.names[0]);
+Result<Rendezvous> comeToHost(const RendezvousOptions& options, Deadline deadline) {
+  const std::string name = rendezvousName(options.key, geteuid());
+  const std::string doing = fmt::format("join rank {} of this host", options.ranks[0]);
   Fd socket;
   while (true) {
     auto connected = connectTo(name);
@@ -204,18 +204,18 @@ Result<Meeting> come(const Invitation& invitation, Deadline deadline) {
     if (socket) break;
     if (passed(deadline)) {
       return Error(Code::kUnavailable,
-                   fmt::format("rank {} did not come within {}", invitation.names[0],
-                               describeDuration(invitation.timeout)));
+                   fmt::format("timed out after {} waiting for rank {}",
+                               describeDuration(options.timeout), options.ranks[0]));
     }
     std::this_thread::sleep_for(kRetry);
   }
   uid_t user = 0;
   if (!isSameUser(socket.get(), user)) {
-    return Error(Code::kDenied, fmt::format("user {} waits there", user)).during(doing);
+    return Error(Code::kDenied, fmt::format("user {} listens at its address", user)).during(doing);
   }
-  const JoinRequest request{.member = invitation.member,
-                            .members = static_cast<std::int32_t>(invitation.names.size()),
-                            .slot_bytes = invitation.slot_bytes};
+  const JoinRequest request{.member = options.member,
+                            .members = static_cast<std::int32_t>(options.ranks.size()),
+                            .slot_bytes = options.slot_bytes};
   if (send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) < 0) {
     return Error(Code::kUnavailable, "it is gone").during(doing);
   }
@@ -224,23 +224,23 @@ Result<Meeting> come(const Invitation& invitation, Deadline deadline) {
   }
   auto memory = receiveAnswer(socket.get());
   if (!memory) return std::move(memory).error().during(doing);
-  Meeting meeting;
-  meeting.memory = std::move(*memory);
-  meeting.others.push_back({0, std::move(socket)});
-  return meeting;
+  Rendezvous rendezvous;
+  rendezvous.memory = std::move(*memory);
+  rendezvous.others.push_back({0, std::move(socket)});
+  return rendezvous;
 }
 
 }  // namespace
 
-std::string meetingName(const std::string& key, uid_t user) {
-  // As long as a name may be, a key may be longer; so it is a fingerprint of the key.
+std::string rendezvousName(const std::string& key, uid_t user) {
+  // A key may be longer than a name may be; so the name has a fingerprint of the key.
   return std::string(1, '\0') +
          fmt::format("dure/{}/{:016x}{:016x}", user, fingerprint(key, 0), fingerprint(key, ~0ULL));
 }
 
-Result<Meeting> meet(const Invitation& invitation) {
-  const Deadline deadline = std::chrono::steady_clock::now() + invitation.timeout;
-  return invitation.member == 0 ? receive(invitation, deadline) : come(invitation, deadline);
+Result<Rendezvous> joinRendezvous(const RendezvousOptions& options) {
+  const Deadline deadline = std::chrono::steady_clock::now() + options.timeout;
+  return options.member == 0 ? hostRendezvous(options, deadline) : comeToHost(options, deadline);
 }
 
 }  // namespace dure::collective

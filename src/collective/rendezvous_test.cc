@@ -1,4 +1,4 @@
-#include "collective/meeting.h"
+#include "collective/rendezvous.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-Invitation invitationFor(const std::string& key, int member, int members,
-                         Duration timeout = Duration(10'000)) {
+RendezvousOptions rendezvousFor(const std::string& key, int member, int members,
+                                Duration timeout = Duration(10'000)) {
   return {.key = key,
           .member = member,
-          .names = optionsFor(key, member, members).ranks,
+          .ranks = optionsFor(key, member, members).ranks,
           .slot_bytes = 4096,
           .timeout = timeout};
 }
@@ -44,20 +44,20 @@ Fd connectTo(const std::string& name) {
   }
 }
 
-TEST(Meeting, EveryoneGetsTheSameMemory) {
+TEST(Rendezvous, EveryoneGetsTheSameMemory) {
   const std::string key = freshKey();
   ino_t inodes[3] = {};
-  std::vector<Meeting> meetings(3);  // they outlive the meeting of the others
+  std::vector<Rendezvous> all(3);  // they outlive those of the others
   std::vector<std::jthread> threads;
   for (int member = 0; member < 3; ++member) {
     threads.emplace_back([&, member] {
-      auto meeting = meet(invitationFor(key, member, 3));
-      ASSERT_TRUE(meeting) << meeting.error().message();
-      EXPECT_EQ(meeting->others.size(), member == 0 ? 2u : 1u);
+      auto rendezvous = joinRendezvous(rendezvousFor(key, member, 3));
+      ASSERT_TRUE(rendezvous) << rendezvous.error().message();
+      EXPECT_EQ(rendezvous->others.size(), member == 0 ? 2u : 1u);
       struct stat info {};
-      fstat(meeting->memory.get(), &info);
+      fstat(rendezvous->memory.get(), &info);
       inodes[member] = info.st_ino;
-      meetings[static_cast<std::size_t>(member)] = std::move(*meeting);
+      all[static_cast<std::size_t>(member)] = std::move(*rendezvous);
     });
   }
   threads.clear();
@@ -65,26 +65,26 @@ TEST(Meeting, EveryoneGetsTheSameMemory) {
   EXPECT_EQ(inodes[0], inodes[2]);
 }
 
-TEST(Meeting, WhoDoesNotComeIsNamed) {
+TEST(Rendezvous, WhoDoesNotComeIsNamed) {
   const std::string key = freshKey();
-  auto waits = meet(invitationFor(key, 0, 3, Duration(100)));
+  auto waits = joinRendezvous(rendezvousFor(key, 0, 3, Duration(100)));
   ASSERT_FALSE(waits);
   EXPECT_EQ(waits.error().code(), Code::kUnavailable);
-  EXPECT_EQ(waits.error().message(), "rank 1, 2 did not come within 0.1 s");
-  auto comes = meet(invitationFor(key, 1, 3, Duration(100)));
+  EXPECT_EQ(waits.error().message(), "timed out after 0.1 s waiting for rank 1, 2");
+  auto comes = joinRendezvous(rendezvousFor(key, 1, 3, Duration(100)));
   ASSERT_FALSE(comes);
-  EXPECT_EQ(comes.error().message(), "rank 0 did not come within 0.1 s");
+  EXPECT_EQ(comes.error().message(), "timed out after 0.1 s waiting for rank 0");
 }
 
-// What both are told when member 1 comes with this.
+// What both get when member 1 comes with this.
 void expectRefused(const JoinRequest& request, const std::string& sentence) {
   const std::string key = freshKey();
   const std::jthread host([&] {
-    auto meeting = meet(invitationFor(key, 0, 2));
-    ASSERT_FALSE(meeting);
-    EXPECT_EQ(meeting.error().message(), sentence);
+    auto rendezvous = joinRendezvous(rendezvousFor(key, 0, 2));
+    ASSERT_FALSE(rendezvous);
+    EXPECT_EQ(rendezvous.error().message(), sentence);
   });
-  const Fd fd = connectTo(meetingName(key, geteuid()));
+  const Fd fd = connectTo(rendezvousName(key, geteuid()));
   ASSERT_GT(send(fd.get(), &request, sizeof request, 0), 0);
   auto answer = receiveAnswer(fd.get());
   ASSERT_FALSE(answer);
@@ -92,7 +92,7 @@ void expectRefused(const JoinRequest& request, const std::string& sentence) {
   EXPECT_EQ(answer.error().message(), sentence);
 }
 
-TEST(Meeting, MembersThatDoNotFitAreRefused) {
+TEST(Rendezvous, MembersThatDoNotFitAreRefused) {
   const JoinRequest good{.member = 1, .members = 2, .slot_bytes = 4096};
   JoinRequest request = good;
   request.members = 3;
@@ -108,12 +108,12 @@ TEST(Meeting, MembersThatDoNotFitAreRefused) {
   expectRefused(request, "a member of this host is of another version");
 }
 
-TEST(Meeting, AnotherUserGetsNothingAndDisturbsNobody) {
+TEST(Rendezvous, AnotherUserGetsNothingAndDisturbsNobody) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may become another user";
   const std::string key = freshKey();
   const pid_t stranger = forkProcess([&] {
     if (setuid(kNobody) != 0) return 9;
-    const Fd fd = connectTo(meetingName(key, 0));
+    const Fd fd = connectTo(rendezvousName(key, 0));
     const JoinRequest request{.member = 1, .members = 2, .slot_bytes = 4096};
     (void)send(fd.get(), &request, sizeof request, MSG_NOSIGNAL);
     return receiveAnswer(fd.get()) ? 1 : 0;
@@ -131,7 +131,7 @@ TEST(Meeting, AnotherUserGetsNothingAndDisturbsNobody) {
   EXPECT_EQ(describeExit(waitForProcess(member)), "exited with 0");
 }
 
-TEST(Meeting, AnotherUserUnderTheNameIsNotTrusted) {
+TEST(Rendezvous, AnotherUserUnderTheNameIsNotTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may become another user";
   const std::string key = freshKey();
   int ready[2];
@@ -140,7 +140,7 @@ TEST(Meeting, AnotherUserUnderTheNameIsNotTrusted) {
     if (setuid(kNobody) != 0) return 9;
     const Fd fd(socket(AF_UNIX, SOCK_SEQPACKET, 0));
     socklen_t size = 0;
-    const sockaddr_un address = addressOf(meetingName(key, 0), size);
+    const sockaddr_un address = addressOf(rendezvousName(key, 0), size);
     if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return 8;
     if (listen(fd.get(), 5) != 0 || write(ready[1], "x", 1) != 1) return 7;
     pause();
@@ -148,26 +148,28 @@ TEST(Meeting, AnotherUserUnderTheNameIsNotTrusted) {
   });
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  auto meeting = meet(invitationFor(key, 1, 2));
-  ASSERT_FALSE(meeting);
-  EXPECT_EQ(meeting.error().code(), Code::kDenied);
-  EXPECT_EQ(meeting.error().message(), "join rank 0 of this host: user 65534 waits there");
+  auto rendezvous = joinRendezvous(rendezvousFor(key, 1, 2));
+  ASSERT_FALSE(rendezvous);
+  EXPECT_EQ(rendezvous.error().code(), Code::kDenied);
+  EXPECT_EQ(rendezvous.error().message(),
+            "join rank 0 of this host: user 65534 listens at its address");
   kill(stranger, SIGKILL);
   waitForProcess(stranger);
   close(ready[0]);
   close(ready[1]);
 }
 
-TEST(Meeting, OneThatDiesWhileOthersAreAwaitedIsNoticed) {
+TEST(Rendezvous, OneThatDiesWhileOthersAreAwaitedIsNoticed) {
   const std::string key = freshKey();
-  const pid_t victim = forkProcess([&] { return meet(invitationFor(key, 1, 3)) ? 0 : 1; });
-  auto meeting = meet(invitationFor(key, 0, 3));
-  ASSERT_FALSE(meeting);
-  EXPECT_EQ(meeting.error().message(), "rank 1 is gone");
+  const pid_t victim =
+      forkProcess([&] { return joinRendezvous(rendezvousFor(key, 1, 3)) ? 0 : 1; });
+  auto rendezvous = joinRendezvous(rendezvousFor(key, 0, 3));
+  ASSERT_FALSE(rendezvous);
+  EXPECT_EQ(rendezvous.error().message(), "rank 1 is gone");
   EXPECT_EQ(describeExit(waitForProcess(victim)), "exited with 0");
 }
 
-TEST(Meeting, MemoryThatCouldShrinkIsNotMapped) {
+TEST(Rendezvous, MemoryThatCouldShrinkIsNotMapped) {
   const Fd memory(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(memory.get(), 1 << 20), 0);
   EXPECT_FALSE(SharedMemory::map(memory, 2, 4096));
@@ -177,7 +179,7 @@ TEST(Meeting, MemoryThatCouldShrinkIsNotMapped) {
   EXPECT_NE(ftruncate(good->get(), 4096), 0);
 }
 
-TEST(Meeting, NothingIsLeftInTheFileSystem) {
+TEST(Rendezvous, NothingIsLeftInTheFileSystem) {
   const auto entries = [] {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {

@@ -1,4 +1,4 @@
-#include "collective/steps.h"
+#include "collective/member_sync.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -20,8 +20,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// How long a member stays awake that has a processor of its own: longer than a part of a large sum
-// takes the others, since waking up costs more than that.
+// How long a member stays awake that has a processor of its own: longer than a part of a large
+// all-reduce takes the others, since waking up costs more than that.
 constexpr std::chrono::microseconds kAwake{100};
 // How often one without lets the others run before it sleeps. Yielding is cheaper than sleeping and
 // being woken, but gives the processor to any other program that wants it, too.
@@ -32,7 +32,7 @@ constexpr unsigned kTogether = 16;
 // After so long it is worth asking whether the others still live.
 constexpr std::chrono::milliseconds kSleep{50};
 
-// Steps wrap around: what is less than half the numbers ahead is later.
+// MemberSync wrap around: what is less than half the numbers ahead is later.
 bool reached(std::uint32_t step, std::uint32_t wanted) {
   return static_cast<std::int32_t>(step - wanted) >= 0;
 }
@@ -71,26 +71,26 @@ int countProcessors(const MemoryHeader& header) {
 
 }  // namespace
 
-Steps::Steps(std::shared_ptr<SharedMemory> memory, int member, std::vector<int> names,
-             Duration timeout)
+MemberSync::MemberSync(std::shared_ptr<SharedMemory> memory, int member, std::vector<int> ranks,
+                       Duration timeout)
     : memory_(std::move(memory)),
       member_(member),
-      names_(std::move(names)),
+      ranks_(std::move(ranks)),
       timeout_(timeout),
       pid_(getpid()) {
   addProcessors(memory_->header());
   memory_->line(member_).pid.store(pid_);
 }
 
-Steps::~Steps() {
+MemberSync::~MemberSync() {
   if (getpid() != pid_) return;
   memory_->line(member_).left.store(1);
   wakeAll(memory_->line(member_).step);
 }
 
-void Steps::watch(int member, Fd fd) { watched_.push_back({member, std::move(fd)}); }
+void MemberSync::watch(int member, Fd fd) { watched_.push_back({member, std::move(fd)}); }
 
-void Steps::meet() {
+void MemberSync::start() {
   for (int member = 0; member < memory_->members(); ++member) {
     if (member == member_) continue;
     // Where the system has no such descriptors, what was given to watch() must do. They are better,
@@ -101,7 +101,7 @@ void Steps::meet() {
   crowded_ = memory_->members() > countProcessors(memory_->header());
 }
 
-void Steps::post(std::uint32_t step) {
+void MemberSync::post(std::uint32_t step) {
   MemberLine& line = memory_->line(member_);
   line.processor.store(sched_getcpu(), std::memory_order_relaxed);
   // In one order with the sleepers' counting and second look, so that none sleeps through it.
@@ -109,7 +109,7 @@ void Steps::post(std::uint32_t step) {
   if (memory_->sleepers(member_).count.load(std::memory_order_seq_cst) > 0) wakeAll(line.step);
 }
 
-Status Steps::wait(std::uint32_t step) {
+Status MemberSync::wait(std::uint32_t step) {
   for (int member = 0; member < memory_->members(); ++member) {
     if (member == member_) continue;
     if (reached(memory_->line(member).step.load(std::memory_order_acquire), step)) continue;
@@ -118,7 +118,7 @@ Status Steps::wait(std::uint32_t step) {
   return {};
 }
 
-Status Steps::waitFor(int member, std::uint32_t step) {
+Status MemberSync::waitFor(int member, std::uint32_t step) {
   const auto began = SteadyClock::now();
   MemberLine& line = memory_->line(member);
   if (stayAwake(line, step)) return {};
@@ -132,7 +132,7 @@ Status Steps::waitFor(int member, std::uint32_t step) {
     if (line.left.load() != 0) {
       // It may have done its last step between the two looks.
       if (reached(line.step.load(std::memory_order_acquire), step)) return {};
-      return fail(gone(member));
+      return fail(ended(member));
     }
     const auto now = SteadyClock::now();
     if (now - checked >= kSleep) {
@@ -140,15 +140,15 @@ Status Steps::waitFor(int member, std::uint32_t step) {
       checked = now;
     }
     if (now - began >= timeout_) {
-      return fail(Error(Code::kUnavailable, fmt::format("rank {} did not come within {}",
-                                                        names_[static_cast<std::size_t>(member)],
-                                                        describeDuration(timeout_))));
+      return fail(Error(Code::kUnavailable, fmt::format("timed out after {} waiting for rank {}",
+                                                        describeDuration(timeout_),
+                                                        ranks_[static_cast<std::size_t>(member)])));
     }
     sleep(member, seen);
   }
 }
 
-bool Steps::stayAwake(const MemberLine& line, std::uint32_t step) {
+bool MemberSync::stayAwake(const MemberLine& line, std::uint32_t step) {
   const auto here = [&] { return reached(line.step.load(std::memory_order_acquire), step); };
   const auto until = SteadyClock::now() + kAwake;
   int yields = 0;
@@ -171,7 +171,7 @@ bool Steps::stayAwake(const MemberLine& line, std::uint32_t step) {
   return false;
 }
 
-void Steps::sleep(int member, std::uint32_t seen) const {
+void MemberSync::sleep(int member, std::uint32_t seen) const {
   SleeperLine& sleepers = memory_->sleepers(member);
   const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kSleep).count()};
   sleepers.count.fetch_add(1, std::memory_order_seq_cst);
@@ -180,7 +180,7 @@ void Steps::sleep(int member, std::uint32_t seen) const {
   sleepers.count.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-Status Steps::checkMembers(int waited_for) {
+Status MemberSync::checkMembers(int waited_for) {
   std::vector<pollfd> polled;
   for (const Watched& one : watched_) polled.push_back({.fd = one.fd.get(), .events = POLLIN});
   if (poll(polled.data(), polled.size(), 0) <= 0) return {};
@@ -189,17 +189,17 @@ Status Steps::checkMembers(int waited_for) {
     if (polled[i].revents == 0) continue;
     // One that ended well may have left before, with nothing more to do.
     if (member != waited_for && memory_->line(member).left.load() != 0) continue;
-    return fail(gone(member));
+    return fail(ended(member));
   }
   return {};
 }
 
-Error Steps::gone(int member) {
+Error MemberSync::ended(int member) {
   return Error(Code::kUnavailable,
-               fmt::format("rank {} is gone", names_[static_cast<std::size_t>(member)]));
+               fmt::format("rank {} is gone", ranks_[static_cast<std::size_t>(member)]));
 }
 
-Error Steps::fail(const Error& error) {
+Error MemberSync::fail(const Error& error) {
   MemoryHeader& header = memory_->header();
   std::uint32_t none = 0;
   if (header.failure.compare_exchange_strong(none, 1)) {

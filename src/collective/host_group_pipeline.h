@@ -26,7 +26,7 @@ Status HostGroup::run(const Call& call, std::size_t chunks, std::uint32_t stages
   for (std::size_t i = 0; i < steps; ++i) {
     const std::uint32_t step = step_++;
     Status status;
-    if (i > 0) status = steps_->wait(step - 1);
+    if (i > 0) status = sync_->wait(step - 1);
     if (status && i == 1) status = checkCalls(packed);
     if (!status) {
       failed_ = status.error();
@@ -35,7 +35,7 @@ Status HostGroup::run(const Call& call, std::size_t chunks, std::uint32_t stages
     for (std::uint32_t stage = 0; stage < stages; ++stage) {
       if (i >= stage && i - stage < chunks) body(stage, i - stage, step - stage);
     }
-    if (i + 1 < steps) steps_->post(step);
+    if (i + 1 < steps) sync_->post(step);
   }
   ++operations_;
   return {};

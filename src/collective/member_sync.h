@@ -14,27 +14,28 @@
 
 namespace dure::collective {
 
-// How the members of a host keep in step: each counts what it has done, and waits for the others'
-// counts. Used by one thread of each member.
-class Steps {
+// Synchronises the members of a host: each counts the steps of the pipeline that it has done, and
+// waits for the others' counters. Used by one thread of each member.
+class MemberSync {
  public:
-  // `names` are the members' ranks as people know them.
-  Steps(std::shared_ptr<SharedMemory> memory, int member, std::vector<int> names, Duration timeout);
-  // The others learn that this member has left, unless it is a fork of that member that ends.
-  ~Steps();
-  Steps(const Steps&) = delete;
-  Steps& operator=(const Steps&) = delete;
+  // `ranks` has one for each member, for messages.
+  MemberSync(std::shared_ptr<SharedMemory> memory, int member, std::vector<int> ranks,
+             Duration timeout);
+  // Tells the others that this member has left, unless this process is a fork of it.
+  ~MemberSync();
+  MemberSync(const MemberSync&) = delete;
+  MemberSync& operator=(const MemberSync&) = delete;
 
   // A descriptor that becomes readable, or hangs up, when `member` ends.
   void watch(int member, Fd fd);
-  // Opens such descriptors for all, and learns whether there is a processor for each member. All
-  // have done a step before, which is how their processes are known.
-  void meet();
+  // Opens such descriptors for all, and finds out whether there is a processor for each member. All
+  // have posted a step before, and with it their process ids.
+  void start();
 
   // Tells the others that this member has done all up to `step`.
   void post(std::uint32_t step);
-  // Returns when all members have posted `step`. Unavailable if one is gone, has given up, or does
-  // not come in time; the group is then of no more use.
+  // Returns when all members have posted `step`. Unavailable if one has ended, has failed, or does
+  // not post in time; the group stays failed then.
   Status wait(std::uint32_t step);
   // Makes every member's waiting fail, with this reason. The first reason stays.
   Error fail(const Error& error);
@@ -45,7 +46,7 @@ class Steps {
   bool stayAwake(const MemberLine& line, std::uint32_t step);
   void sleep(int member, std::uint32_t seen) const;
   Status checkMembers(int waited_for);
-  Error gone(int member);
+  Error ended(int member);
 
   struct Watched {
     int member;
@@ -55,7 +56,7 @@ class Steps {
   const std::shared_ptr<SharedMemory>
       memory_;  // shared with the HostGroup, and by ranks in threads
   const int member_;
-  const std::vector<int> names_;
+  const std::vector<int> ranks_;
   const Duration timeout_;
   const pid_t pid_;
   bool crowded_ = true;
