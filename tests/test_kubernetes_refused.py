@@ -43,12 +43,12 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
         # Once by the plan, once by the scheduler, for a manager that may not see nodes.
         job = self.job_file("unlabelled", workers=1, command=["true"], nodes={"selector": {"dure.test/nowhere": "yes"}})
         self.on_kubernetes("run", job, "--detach", code=0)
-        self.wait_until(lambda: self.status("unlabelled") == "place failed", "it fails", 30)
+        self.wait_until(lambda: self.status("unlabelled") == "infrastructure failed", "it fails", 30)
         self.assertIn("no node of the cluster has the labels that the job asks for", self.on_kubernetes("describe", "unlabelled", code=0).out)
         self.env["KUBECONFIG"] = self.user("owner", "ClusterRole", "admin")
         self.on_kubernetes("run", self.job_file("unscheduled", workers=1, command=["true"],
                                                 nodes={"selector": {"dure.test/nowhere": "yes"}}), "--detach", code=0)
-        self.wait_until(lambda: self.status("unscheduled") == "place failed", "it fails", 45)
+        self.wait_until(lambda: self.status("unscheduled") == "infrastructure failed", "it fails", 45)
         self.assertIn("worker-0 cannot start: 0/2 nodes are available", self.on_kubernetes("describe", "unscheduled", code=0).out)
 
     def test_what_is_taken_at_the_moment_is_waited_for(self):

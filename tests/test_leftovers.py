@@ -168,7 +168,7 @@ class Leftovers(harness.Case):
         source = self.write("stubborn.c", STUBBORN)
         helper = self.dir / "stubborn"
         harness.run_text(["cc", "-o", str(helper), str(source)])
-        for code, outcome, exit_code in ((0, "succeeded", 0), (1, "place failed", 3)):
+        for code, outcome, exit_code in ((0, "succeeded", 0), (1, "infrastructure failed", 3)):
             arguments = ["run", "--name", f"stubborn-{code}", "--", "sh", "-c",
                          f"{shlex.quote(str(helper))}; exit {code}"]
             running = self.start_setuid(helper, arguments)

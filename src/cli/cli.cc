@@ -42,7 +42,7 @@ void Context::fail(const Error& error) {
   code = error.code() == Code::kInvalid || error.code() == Code::kNotFound ||
                  error.code() == Code::kExists
              ? kMistake
-             : kPlaceFailed;
+             : kInfrastructureFailed;
 }
 
 void Context::mistake(const std::string& sentence) { fail(Error(Code::kInvalid, sentence)); }
@@ -89,7 +89,7 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   } catch (const std::exception& error) {
     // A bug, or no memory left: whoever waits for us is told all the same.
     err << "dure: " << error.what() << "\n";
-    return kPlaceFailed;
+    return kInfrastructureFailed;
   }
   out.flush();
   return context.code;

@@ -18,7 +18,7 @@ namespace dure::cli {
 inline constexpr int kDone = 0;
 inline constexpr int kJobFailed = 1;
 inline constexpr int kMistake = 2;
-inline constexpr int kPlaceFailed = 3;
+inline constexpr int kInfrastructureFailed = 3;
 inline constexpr int kInterrupted = 130;
 
 // What every command has. A command sets `code`.

@@ -45,11 +45,11 @@ int follow(Context& context, runs::Runs& runs, const runs::RunId& id) {
     if (run.error().code() == Code::kNotFound) return kInterrupted;
     // What never could begin leaves nothing behind.
     if (run.error().code() == Code::kUnavailable) static_cast<void>(runs.remove(id, true, Wait()));
-    return kPlaceFailed;
+    return kInfrastructureFailed;
   }
   if (!run->state.outcome) {
     view.say(fmt::format("{} has lost its manager", id.text()));
-    return kPlaceFailed;
+    return kInfrastructureFailed;
   }
   const gang::Outcome outcome = *run->state.outcome;
   const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
@@ -58,7 +58,7 @@ int follow(Context& context, runs::Runs& runs, const runs::RunId& id) {
   const bool ran =
       std::any_of(run->entries.begin(), run->entries.end(),
                   [](const gang::Entry& entry) { return entry.kind == gang::EntryKind::kRunning; });
-  if (outcome == gang::Outcome::kPlaceFailed && !ran)
+  if (outcome == gang::Outcome::kInfrastructureFailed && !ran)
     static_cast<void>(runs.remove(id, true, Wait()));
   return exitCode(outcome);
 }

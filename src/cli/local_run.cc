@@ -55,11 +55,11 @@ class LocalRun {
       // Nobody is to wait for a run that never began.
       if (writer_) {
         gang::Entry entry{.kind = gang::EntryKind::kFinished, .time = clock_.now()};
-        entry.outcome = gang::Outcome::kPlaceFailed;
+        entry.outcome = gang::Outcome::kInfrastructureFailed;
         entry.reason = begun.error().message();
         static_cast<void>(writer_->append(entry));
       }
-      return kPlaceFailed;
+      return kInfrastructureFailed;
     }
     waitForSignals();
     redraw();
@@ -140,7 +140,7 @@ class LocalRun {
   std::unique_ptr<runs::RunWriter> writer_;
   std::unique_ptr<coordinator::Coordinator> coordinator_;
   bool asked_ = false;
-  int code_ = kPlaceFailed;
+  int code_ = kInfrastructureFailed;
 };
 
 // The run of that name that somebody is in charge of now.

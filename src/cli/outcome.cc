@@ -15,10 +15,10 @@ int exitCode(gang::Outcome outcome) {
       return kJobFailed;
     case gang::Outcome::kStopped:
       return kInterrupted;
-    case gang::Outcome::kPlaceFailed:
-      return kPlaceFailed;
+    case gang::Outcome::kInfrastructureFailed:
+      return kInfrastructureFailed;
   }
-  return kPlaceFailed;
+  return kInfrastructureFailed;
 }
 
 std::string describeEnd(const std::string& run, gang::Outcome outcome, const std::string& reason,

@@ -64,22 +64,23 @@ Status Coordinator::start(std::function<void(gang::Outcome, const std::string&)>
     if (!server) return std::move(server).error();
     store_server_ = *std::move(server);
   }
-  backend_.listen({.placed =
-                       [this](const gang::Roster& roster) {
-                         see(gang::GangPlaced{roster, backend_.choosesNodes()});
-                       },
-                   .waits = [this](const std::string& why) { see(gang::GangWaits{why}); },
-                   .impossible = [this](const std::string& why) { see(gang::PlaceFailed{why}); },
-                   .refused =
-                       [this](const std::string& task, const std::string& why, bool for_good) {
-                         see(gang::TaskRefused{.task = task, .why = why, .for_good = for_good});
-                       },
-                   .taken =
-                       [this](const std::string& task, const std::string& why, bool by_program) {
-                         see(gang::TaskLost{.task = task, .why = why, .by_program = by_program});
-                       },
-                   .gone = [this](const std::string& task) { gone(task); },
-                   .left = [this](const std::string& who) { see(gang::ProcessesLeft{who}); }});
+  backend_.listen(
+      {.placed =
+           [this](const gang::Roster& roster) {
+             see(gang::GangPlaced{roster, backend_.choosesNodes()});
+           },
+       .waits = [this](const std::string& why) { see(gang::GangWaits{why}); },
+       .impossible = [this](const std::string& why) { see(gang::InfrastructureFailed{why}); },
+       .refused =
+           [this](const std::string& task, const std::string& why, bool for_good) {
+             see(gang::TaskRefused{.task = task, .why = why, .for_good = for_good});
+           },
+       .taken =
+           [this](const std::string& task, const std::string& why, bool by_program) {
+             see(gang::TaskLost{.task = task, .why = why, .by_program = by_program});
+           },
+       .gone = [this](const std::string& task) { gone(task); },
+       .left = [this](const std::string& who) { see(gang::ProcessesLeft{who}); }});
   accept();
   tick();
   for (gang::Action& action : gang_.begin(clock_.now())) pending_.push_back(std::move(action));
@@ -172,7 +173,7 @@ void Coordinator::receive(Agent& agent, const net::Frame& frame) {
       const bool output = frame.type == protocol::raw(protocol::MessageType::kOutput);
       const auto kept = output ? keepOutput(agent.generation, rank, chunk->bytes)
                                : keepMetrics(agent, rank, chunk->bytes);
-      if (!kept) see(gang::PlaceFailed{kept.error().message()});
+      if (!kept) see(gang::InfrastructureFailed{kept.error().message()});
       return;
     }
     case protocol::MessageType::kReady:
@@ -385,7 +386,7 @@ void Coordinator::written(const std::vector<gang::Entry>& entries, const Status&
     std::erase_if(pending_, [](const gang::Action& a) {
       return std::holds_alternative<gang::StartGang>(a) || std::holds_alternative<gang::Release>(a);
     });
-    see(gang::PlaceFailed{status.error().message()});
+    see(gang::InfrastructureFailed{status.error().message()});
   }
   work();
 }

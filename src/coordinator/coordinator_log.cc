@@ -40,7 +40,7 @@ struct SeenWords {
   std::string operator()(const gang::StopAsked& seen) const {
     return fmt::format("asked to stop{}: {}", seen.at_once ? " at once" : "", seen.why);
   }
-  std::string operator()(const gang::PlaceFailed& seen) const {
+  std::string operator()(const gang::InfrastructureFailed& seen) const {
     return "infrastructure failed: " + seen.why;
   }
   std::string operator()(const gang::Tick&) const { return ""; }

@@ -346,7 +346,7 @@ TEST_F(CoordinatorTest, WhatTheJournalDidNotTakeIsNotDone) {
   backend.gone("worker-0");
   agent.connection->finish();
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kInfrastructureFailed);
   EXPECT_THAT(reason, HasSubstr("No space left on device"));
 }
 
@@ -361,7 +361,7 @@ TEST_F(CoordinatorTest, ALogThatCannotBeWrittenEndsTheRun) {
   backend.gone("worker-0");
   agent.connection->finish();
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kInfrastructureFailed);
 }
 
 TEST_F(CoordinatorTest, MetricsAreHandedOnLineByLine) {
@@ -428,7 +428,7 @@ TEST_F(CoordinatorTest, WhyAnAgentCannotStartItsProgramsEndsTheRunInThatSentence
   EXPECT_FALSE(outcome) << "it is still there";
   backend.gone("worker-0");
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kInfrastructureFailed);
   EXPECT_EQ(reason, "worker-0 cannot start: out: No space left on device");
 }
 
@@ -472,7 +472,7 @@ TEST_F(CoordinatorTest, ATaskThatCannotBeStartedFailsThePlace) {
   backend.refusal = {"worker-0"};
   start(1);
   until([&] { return outcome.has_value(); });
-  EXPECT_EQ(outcome, gang::Outcome::kPlaceFailed);
+  EXPECT_EQ(outcome, gang::Outcome::kInfrastructureFailed);
   EXPECT_THAT(reason, HasSubstr("no room"));
 }
 

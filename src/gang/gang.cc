@@ -67,7 +67,7 @@ std::vector<Action> Gang::handle(const Seen& seen, TimePoint now) {
                    .reason = "a report was dropped, being " + s.why});
           },
           [&](const TaskBeat& s) { onBeat(s); }, [&](const StopAsked& s) { onStopAsked(s); },
-          [&](const PlaceFailed& s) {
+          [&](const InfrastructureFailed& s) {
             if (phase_ == Phase::kFinished) return;
             stop({.kind = Verdict::Kind::kFatal, .reason = s.why}, Duration(0));
           },
@@ -129,7 +129,7 @@ void Gang::placeGeneration() {
 
 void Gang::startGeneration(const GangPlaced& placed) {
   roster_ = placed.roster;
-  place_changes_ = placed.changes;
+  placement_changes_ = placed.changes;
   enter(Phase::kStarting);
   write({.kind = EntryKind::kStarting, .workers = roster_.workers, .gpus = roster_.split});
   for (const Task& task : roster_.tasks) members_[task.name()].heard = now_;
@@ -231,20 +231,21 @@ void Gang::onLost(const TaskLost& seen) {
   const Task* task = roster_.find(seen.task);
   if (task == nullptr || members_.at(seen.task).finished) return;
   Member& member = members_.at(seen.task);
-  Verdict verdict{.kind = seen.by_program ? Verdict::Kind::kProgram : Verdict::Kind::kPlace,
-                  .reason = fmt::format("{} was lost in generation {}: {}", whoIs(*task, 0),
-                                        generation_, seen.why),
-                  .certain = seen.by_program};
+  Verdict verdict{
+      .kind = seen.by_program ? Verdict::Kind::kProgram : Verdict::Kind::kInfrastructure,
+      .reason =
+          fmt::format("{} was lost in generation {}: {}", whoIs(*task, 0), generation_, seen.why),
+      .certain = seen.by_program};
   if (phase_ == Phase::kStarting || phase_ == Phase::kRunning) {
     member.lost = !seen.by_program;
     return stop(std::move(verdict), job_.timeouts.stop);
   }
   if (phase_ != Phase::kStopping || member.killed) return;
-  // A rank that fails because another one's agent vanished is not to blame. Nor is the place if it
-  // turns out later that a program made the agent vanish.
+  // A rank that fails because another one's agent vanished is not to blame. Nor is the
+  // infrastructure if it turns out later that a program made the agent vanish.
   const bool follows =
       !verdict_->certain && (verdict_->kind == Verdict::Kind::kProgram ||
-                             (verdict_->kind == Verdict::Kind::kPlace && seen.by_program));
+                             (verdict_->kind == Verdict::Kind::kInfrastructure && seen.by_program));
   if (!follows) return;
   member.lost = !seen.by_program;
   verdict_ = std::move(verdict);
@@ -313,7 +314,8 @@ void Gang::onStopAsked(const StopAsked& seen) {
                   seen.at_once ? Duration(0) : job_.timeouts.stop);
     case Phase::kStopping:
       // What ended well has ended well; everything else is now not to be tried again.
-      if (verdict_->kind == Verdict::Kind::kProgram || verdict_->kind == Verdict::Kind::kPlace) {
+      if (verdict_->kind == Verdict::Kind::kProgram ||
+          verdict_->kind == Verdict::Kind::kInfrastructure) {
         verdict_ = Verdict{.kind = Verdict::Kind::kAsked, .reason = seen.why};
       }
       if (!seen.at_once) return;
@@ -362,7 +364,7 @@ void Gang::endGeneration() {
     case Verdict::Kind::kHopeless:
       return finish(Outcome::kFailed, verdict.reason);
     case Verdict::Kind::kFatal:
-      return finish(Outcome::kPlaceFailed, verdict.reason);
+      return finish(Outcome::kInfrastructureFailed, verdict.reason);
     case Verdict::Kind::kProgram:
       if (failures_ > job_.restarts.limit) {
         std::string reason = verdict.reason;
@@ -379,7 +381,7 @@ void Gang::endGeneration() {
       }
       last_failure_ = verdict.failure;
       break;
-    case Verdict::Kind::kPlace: {
+    case Verdict::Kind::kInfrastructure: {
       last_failure_.clear();
       std::vector<std::string> given_up;
       for (const auto& [task, misses] : missed_) {
@@ -389,14 +391,15 @@ void Gang::endGeneration() {
       for (const std::string& task : given_up) {
         if (shrink(task)) continue;
         // It was never there: waiting on would be for ever. Lost ones may come back.
-        if (!ever_ran_ && !place_changes_) return finish(Outcome::kPlaceFailed, verdict.reason);
+        if (!ever_ran_ && !placement_changes_)
+          return finish(Outcome::kInfrastructureFailed, verdict.reason);
       }
       break;
     }
   }
   // Two generations at once would write the same files, and wait for the same ports.
   if (!left_.empty()) {
-    return finish(Outcome::kPlaceFailed,
+    return finish(Outcome::kInfrastructureFailed,
                   fmt::format("{}; no other generation starts beside {}, which cannot be killed",
                               verdict.reason, left_));
   }

@@ -73,8 +73,9 @@ struct StopAsked {
   std::string why;
   bool at_once = false;
 };
-// The coordinator cannot go on: the journal or a log cannot be written.
-struct PlaceFailed {
+// The run cannot go on: the coordinator cannot write the journal or a log, or the gang can never be
+// placed.
+struct InfrastructureFailed {
   std::string why;
 };
 // Time has passed.
@@ -82,7 +83,7 @@ struct Tick {};
 
 using Seen = std::variant<GangPlaced, GangWaits, TaskJoined, ProcessExited, TaskFinished, TaskLost,
                           TaskRefused, TaskGone, ProcessesLeft, ReportDropped, TaskBeat, StopAsked,
-                          PlaceFailed, Tick>;
+                          InfrastructureFailed, Tick>;
 
 // ---- what is to be done, in this order
 struct Write {  // into the journal, before anything that follows
@@ -101,7 +102,7 @@ struct StopTask {
   std::string task;
   Duration grace;
 };
-// Whatever is left of the task is to be killed by the backend.
+// The backend is to kill whatever is left of the task.
 struct KillTask {
   std::string task;
 };
@@ -115,8 +116,8 @@ using Action = std::variant<Write, PlaceGang, StartGang, Release, StopTask, Kill
 // The decisions about one run: what follows from what is seen. No clock, no network, no files: time
 // comes in, actions come out, so that every rule can be tested as a table.
 //
-// A generation goes placing → starting → running → stopping → gone. Whatever ends it, the whole
-// gang is stopped and seen to be gone before the next one starts.
+// A generation goes placing → starting → running → stopping → gone. Whatever ends it, the
+// coordinator stops the whole gang, and starts the next one only when every task is gone.
 class Gang {
  public:
   enum class Phase { kNew, kPlacing, kStarting, kRunning, kStopping, kWaiting, kFinished };
@@ -155,16 +156,16 @@ class Gang {
     bool lost = false;
     int exits_ok = 0;
     TimePoint heard;
-    std::optional<TimePoint> silent_told;
+    std::optional<TimePoint> silence_written;
   };
   // Why the generation ends.
   struct Verdict {
-    enum class Kind { kDone, kProgram, kHopeless, kPlace, kAsked, kDeadline, kFatal };
+    enum class Kind { kDone, kProgram, kHopeless, kInfrastructure, kAsked, kDeadline, kFatal };
     Kind kind = Kind::kDone;
     std::string reason;
     // The smallest among several is the cause: how likely its kind is one, when it ended.
     std::pair<int, std::int64_t> cause;
-    bool certain = false;  // that an agent is lost does not change it any more
+    bool certain = false;  // the loss of an agent does not change it any more
     std::string failure;   // as failureOf() tells it
   };
 
@@ -204,8 +205,8 @@ class Gang {
   TimePoint next_start_;
   int generation_ = 0;
   int workers_;        // at most
-  std::string waits_;  // why there is no place, as it was last told
-  bool place_changes_ = false;
+  std::string waits_;  // why the gang cannot be placed yet, as last written
+  bool placement_changes_ = false;
   int failures_ = 0;
   bool ever_ran_ = false;
   int quick_ends_ = 0;                 // generations in a row that ended soon after their start

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gang/gang_script.h"
+#include "gang/test_gang_script.h"
 
 namespace dure::gang {
 namespace {
@@ -21,7 +21,7 @@ TEST(GangEnd, NoGenerationStartsBesideWhatCannotBeKilled) {
   script.goneAll();
   const auto words = script.take();
   EXPECT_EQ(words.front(), "warned: process 4711 (sudo) cannot be killed and is left behind");
-  EXPECT_EQ(words.back(), "finish place failed");
+  EXPECT_EQ(words.back(), "finish infrastructure failed");
   EXPECT_THAT(words[words.size() - 2], testing::HasSubstr("process 4711 (sudo)"));
 }
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gang/gang_script.h"
+#include "gang/test_gang_script.h"
 
 namespace dure::gang {
 namespace {
@@ -256,7 +256,7 @@ TEST(Gang, ATaskThatNeverJoinsFailsThePlace) {
   script.see(TaskJoined{"worker-0", "host", 7});
   script.pass(Duration(3'001));
   script.goneAll();
-  EXPECT_EQ(script.words.back(), "finish place failed");
+  EXPECT_EQ(script.words.back(), "finish infrastructure failed");
   EXPECT_THAT(script.words[script.words.size() - 2], HasSubstr("worker-1 did not join within 3 s"));
 }
 
@@ -338,7 +338,7 @@ TEST(Gang, ATaskThatTheBackendRefusesIsTriedAFewTimes) {
     script.see(TaskRefused{"worker-0", "no such agent"});
     script.pass(Duration(5'000));
   }
-  EXPECT_EQ(script.words.back(), "finish place failed");
+  EXPECT_EQ(script.words.back(), "finish infrastructure failed");
 }
 
 TEST(Gang, ParameterServersAndEvaluatorsAreStoppedWhenTheWorkIsDone) {

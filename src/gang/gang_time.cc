@@ -61,7 +61,7 @@ void Gang::onTick() {
           members_.at(name).lost = true;
           missed_[name] = kMissesUntilGivenUp;
         }
-        return stop({.kind = Verdict::Kind::kPlace,
+        return stop({.kind = Verdict::Kind::kInfrastructure,
                      .reason = fmt::format("{} did not join within {}", join(missing, ", "),
                                            describeDuration(job_.timeouts.start))},
                     job_.timeouts.stop);
@@ -97,8 +97,8 @@ void Gang::checkHearts() {
               .why = fmt::format("its agent has been silent for {}", describeDuration(silence))});
       return;
     }
-    if (silence > limit / 2 && member.silent_told != member.heard) {
-      member.silent_told = member.heard;
+    if (silence > limit / 2 && member.silence_written != member.heard) {
+      member.silence_written = member.heard;
       Entry entry{.kind = EntryKind::kSilent};
       entry.task = name;
       if (task.processes > 0) entry.rank = task.first_rank;

@@ -33,7 +33,9 @@ constexpr std::array<std::pair<Outcome, const char*>, 4> kOutcomes{
     {{Outcome::kSucceeded, "succeeded"},
      {Outcome::kFailed, "failed"},
      {Outcome::kStopped, "stopped"},
-     {Outcome::kPlaceFailed, "place failed"}}};
+     {Outcome::kInfrastructureFailed, "infrastructure failed"}}};
+// As earlier versions wrote it.
+constexpr const char* kOldInfrastructureFailed = "place failed";
 
 template <typename Table, typename Value>
 std::string nameIn(const Table& table, Value value) {
@@ -49,6 +51,11 @@ std::optional<Value> valueIn(const Table& table, const std::string& name) {
     if (name == candidate) return value;
   }
   return std::nullopt;
+}
+
+std::optional<Outcome> outcomeOf(const std::string& name) {
+  if (name == kOldInfrastructureFailed) return Outcome::kInfrastructureFailed;
+  return valueIn<Outcome>(kOutcomes, name);
 }
 
 std::string who(const Entry& entry) {
@@ -102,7 +109,7 @@ Result<Entry> entryFromJson(const nlohmann::json& json) {
     entry.gpus = json.value("gpus", std::vector<int>());
     entry.counted = json.value("counted", false);
     entry.delay = Duration(json.value("delay_ms", std::int64_t{0}));
-    entry.outcome = valueIn<Outcome>(kOutcomes, json.value("outcome", ""));
+    entry.outcome = outcomeOf(json.value("outcome", ""));
     entry.reason = json.value("reason", "");
     return entry;
   } catch (const nlohmann::json::exception& error) {
@@ -115,7 +122,7 @@ std::string describeEntry(const Entry& entry) {
     case EntryKind::kCreated:
       return "created";
     case EntryKind::kResumed:
-      return "taken up again";
+      return "resumed by a new coordinator";
     case EntryKind::kPending:
       return entry.reason;
     case EntryKind::kStarting:
@@ -132,7 +139,7 @@ std::string describeEntry(const Entry& entry) {
     case EntryKind::kStopping:
       return entry.reason.empty() ? "stopping" : "stopping: " + entry.reason;
     case EntryKind::kEnded:
-      return fmt::format("generation {} is gone{}{}", entry.generation,
+      return fmt::format("generation {} ended{}{}", entry.generation,
                          entry.reason.empty() ? "" : ": ", entry.reason);
     case EntryKind::kResized:
       return fmt::format("goes on with {} workers: {}", entry.workers, entry.reason);

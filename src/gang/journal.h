@@ -15,13 +15,13 @@ namespace dure::gang {
 // What happened to a run, in the order in which it did. Words as they stand in the record.
 enum class EntryKind {
   kCreated,   // the run exists: `run_id`
-  kResumed,   // another coordinator took it up
-  kPending,   // there is no place for the next generation: `reason`
+  kResumed,   // a new coordinator resumed it
+  kPending,   // the next generation cannot be placed yet: `reason`
   kStarting,  // a generation is asked for: `workers` of them, with `gpus`
   kJoined,    // an agent came: `task`, `rank`, `host`, `node`, `pid`
   kRunning,   // the gang is complete and released
   kExited,    // a process ended: `task`, `rank`, `code`, `signal`
-  kStopping,  // the generation is told to end; `reason` as known so far
+  kStopping,  // the coordinator stops the generation; `reason` as known so far
   kEnded,     // every task of the generation is gone; `reason`, and `counted` against the limit
   kResized,   // the gang goes on with `workers`
   kWaiting,   // the next generation starts in `delay`
@@ -32,9 +32,9 @@ enum class EntryKind {
 
 enum class Outcome {
   kSucceeded,
-  kFailed,       // the program failed
-  kStopped,      // somebody asked for it
-  kPlaceFailed,  // the place where it ran failed
+  kFailed,                // the program failed
+  kStopped,               // somebody asked for it
+  kInfrastructureFailed,  // disk, node, network or an agent failed, not the program
 };
 
 struct Entry {
@@ -65,14 +65,14 @@ Result<Entry> entryFromJson(const nlohmann::json& json);
 // One sentence, as `dure describe` prints it.
 std::string describeEntry(const Entry& entry);
 
-// Where decisions are written before they are acted upon. Behind an interface, because it is a
-// file on one machine and objects of the API server on Kubernetes.
+// The write-ahead journal of a run: the coordinator writes decisions here before it acts on them.
+// Behind an interface, because it is a file on one machine and objects of the API server on
+// Kubernetes.
 class Journal {
  public:
   virtual ~Journal() = default;
-  // Calls `written`, before it returns or later from the loop, when the entries would outlive the
-  // machine's end. On failure nothing may be done that they announced. The next call comes after
-  // `written`.
+  // Calls `written`, before it returns or later from the loop, when the entries are durable. On
+  // failure the coordinator does nothing that they announced. The next call comes after `written`.
   virtual void append(const std::vector<Entry>& entries,
                       std::function<void(const Status&)> written) = 0;
 };

@@ -26,7 +26,7 @@ TEST(Journal, AnEntryComesBackFromItsRecordAsItWas) {
   entry.workers = 4;
   entry.counted = true;
   entry.delay = Duration(250);
-  entry.outcome = Outcome::kPlaceFailed;
+  entry.outcome = Outcome::kInfrastructureFailed;
   entry.reason = "because \xff";
   const auto back = entryFromJson(toJson(entry));
   ASSERT_TRUE(back);
@@ -34,7 +34,16 @@ TEST(Journal, AnEntryComesBackFromItsRecordAsItWas) {
   EXPECT_EQ(back->time, entry.time);
   EXPECT_EQ(back->run_id, "6d1c");
   EXPECT_EQ(back->rank, 1);
-  EXPECT_EQ(back->outcome, Outcome::kPlaceFailed);
+  EXPECT_EQ(back->outcome, Outcome::kInfrastructureFailed);
+}
+
+// Runs outlive the version that ran them.
+TEST(Journal, TheOldWordForAFailedInfrastructureIsUnderstood) {
+  const auto entry = entryFromJson(
+      {{"event", "finished"}, {"time", "2026-01-02T03:04:05Z"}, {"outcome", "place failed"}});
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->outcome, Outcome::kInfrastructureFailed);
+  EXPECT_EQ(toJson(*entry)["outcome"], "infrastructure failed");
 }
 
 TEST(Journal, WhatIsNoEntryIsAnError) {

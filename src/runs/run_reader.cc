@@ -25,10 +25,10 @@ RunStatus statusOf(gang::Outcome outcome) {
       return RunStatus::kFailed;
     case gang::Outcome::kStopped:
       return RunStatus::kStopped;
-    case gang::Outcome::kPlaceFailed:
+    case gang::Outcome::kInfrastructureFailed:
       break;
   }
-  return RunStatus::kPlaceFailed;
+  return RunStatus::kInfrastructureFailed;
 }
 
 RunStatus statusOf(const RunView& run) {
@@ -76,8 +76,8 @@ std::string statusName(RunStatus status) {
       return gang::outcomeName(gang::Outcome::kFailed);
     case RunStatus::kStopped:
       return gang::outcomeName(gang::Outcome::kStopped);
-    case RunStatus::kPlaceFailed:
-      return gang::outcomeName(gang::Outcome::kPlaceFailed);
+    case RunStatus::kInfrastructureFailed:
+      return gang::outcomeName(gang::Outcome::kInfrastructureFailed);
     case RunStatus::kLost:
       break;
   }

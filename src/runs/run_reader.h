@@ -20,10 +20,10 @@ enum class RunStatus {
   kSucceeded,
   kFailed,
   kStopped,
-  kPlaceFailed,
+  kInfrastructureFailed,
   kLost  // it had not ended, and nobody is in charge of it
 };
-// As people and scripts read it: "running", "place failed".
+// As people and scripts read it: "running", "infrastructure failed".
 std::string statusName(RunStatus status);
 
 // What a person is told about a run.

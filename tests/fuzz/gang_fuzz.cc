@@ -100,7 +100,8 @@ class World {
       case 7:
         return gang::TaskBeat{.task = task, .silent_ms = {in_.ConsumeIntegralInRange(0, 40'000)}};
       case 8:
-        if (in_.ConsumeIntegralInRange(0, 20) == 0) return gang::PlaceFailed{"the disk is full"};
+        if (in_.ConsumeIntegralInRange(0, 20) == 0)
+          return gang::InfrastructureFailed{"the disk is full"};
         if (in_.ConsumeIntegralInRange(0, 10) == 0) {
           return gang::StopAsked{.why = "asked", .at_once = in_.ConsumeBool()};
         }

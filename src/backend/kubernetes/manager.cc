@@ -134,7 +134,7 @@ class Manager {
     const gang::Entry last{.kind = gang::EntryKind::kFinished,
                            .time = clock_.now(),
                            .generation = before.generation,
-                           .outcome = gang::Outcome::kPlaceFailed,
+                           .outcome = gang::Outcome::kInfrastructureFailed,
                            .reason = why};
     if (auto written = journal_->write({beginning(before), last}); !written) return written;
     reporter_->entry(last);

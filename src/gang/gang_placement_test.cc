@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gang/gang_script.h"
+#include "gang/test_gang_script.h"
 
 namespace dure::gang {
 namespace {
@@ -51,7 +51,7 @@ TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
   script.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
   script.goneAll();
   EXPECT_THAT(script.words, testing::Contains(HasSubstr("worker-1 cannot start: image x")));
-  EXPECT_EQ(script.words.back(), "finish place failed");
+  EXPECT_EQ(script.words.back(), "finish infrastructure failed");
   Script again(plainJob(2));
   again.joinAll();
   again.see(TaskLost{"worker-0", "gone"});

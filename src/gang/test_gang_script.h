@@ -14,8 +14,8 @@ namespace dure::gang {
 // "start worker-0", "release", "stop worker-1 10s", "kill worker-0", "ended: why", "finish failed".
 class Script {
  public:
-  explicit Script(spec::Job of, const RunState& before = {}, bool place = true)
-      : job(std::move(of)), gang(job, before), has_place(place) {
+  explicit Script(spec::Job of, const RunState& before = {}, bool places = true)
+      : job(std::move(of)), gang(job, before), places_at_once(places) {
     add(gang.begin(clock.now()));
   }
 
@@ -45,15 +45,15 @@ class Script {
   const spec::Job job;
   Gang gang;
   std::vector<std::string> words;
-  const bool has_place;  // whenever it is asked for
-  int asked = 0;         // workers, when a place was last asked for
+  const bool places_at_once;  // whenever it is asked for
+  int asked = 0;              // workers, when a place was last asked for
 
  private:
   void add(const std::vector<Action>& actions) {
     for (const Action& action : actions) {
       if (const auto* p = std::get_if<PlaceGang>(&action)) {
         asked = p->workers;
-        if (has_place) see(GangPlaced{makeRoster(job, p->workers)});
+        if (places_at_once) see(GangPlaced{makeRoster(job, p->workers)});
       } else if (const auto* a = std::get_if<Write>(&action)) {
         const Entry& entry = a->entry;
         if (entry.kind == EntryKind::kJoined || entry.kind == EntryKind::kExited) continue;
