@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   };
   std::signal(SIGPIPE, SIG_IGN);
   train::keepFreedMemory();
-  auto here = train::readSurroundings();
+  auto here = train::readRankEnvironment();
   if (!here) return fail(here.error().message(), kTrainerRefused);
   if (argc > 1) here->job_file = argv[1];
   if (here->job_file.empty()) return fail("which job? dure-trainer JOB.yaml", kTrainerRefused);

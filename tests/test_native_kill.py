@@ -132,7 +132,7 @@ class KillTest(Checkpointed):
         self.stop_midway(workers=2, more="sync: end")
         done = self.dure("run", "job.yaml", "--workers", 1, timeout=60)
         self.assertNotEqual(done.code, 0)
-        self.assertIn("of 2 workers that train apart, and now there are 1", done.out + done.err)
+        self.assertIn("of 2 workers with one-shot averaging, and now there are 1", done.out + done.err)
 
     def killed_once(self, **options):
         """The model and the output of a run that is killed after a checkpoint, and takes itself up again."""

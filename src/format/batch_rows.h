@@ -31,7 +31,7 @@ struct BatchRows {
 Result<BatchRows> readRows(const Split& split, std::span<const std::int64_t> rows);
 
 // The samples as float32, scaled, into `out`, which has room for elements() of them. Invalid,
-// naming the row and the place in the sample, if a number in the file is NaN, infinite, or beyond
+// naming the row and the index in the sample, if a number in the file is NaN, infinite, or beyond
 // float32.
 Status toFloats(const Split& split, std::span<const std::int64_t> rows, const BatchRows& batch,
                 Scaling scaling, float* out);

@@ -210,8 +210,8 @@ TEST(LoadTest, SaysWhatIsWrongWithATraining) {
        {"job.yaml:1:43: train.optimizer.nesterov: needs a momentum",
         "job.yaml:2:1: output: must end in .h5 (Keras), .pt (TorchScript) or .safetensors"}},
       {"workers: {min: 1, max: 2}\ntrain: {model: mlp, data: /d, sync: end}\n",
-       {"job.yaml:2:31: train.sync: workers that train apart cannot become fewer; give one number "
-        "of workers"}},
+       {"job.yaml:2:31: train.sync: with one-shot averaging the workers cannot become fewer; give "
+        "one number of workers"}},
       {"train: {data: /d}\n", {"job.yaml:1:1: train.model: is missing; a native job needs one"}},
       {"train: {model: mlp}\n",
        {"job.yaml:1:1: train.data.path: is missing; a native job needs it"}},

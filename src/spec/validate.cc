@@ -243,7 +243,7 @@ class Validator {
     }
     if (!rulesOf(train.sync.mode).resizes && job_.workers.min != job_.workers.max) {
       report("train.sync",
-             "workers that train apart cannot become fewer; give one number of workers");
+             "with one-shot averaging the workers cannot become fewer; give one number of workers");
     }
     const std::string& output = job_.output;
     if (!output.empty() && !output.ends_with(".h5") && !output.ends_with(".pt") &&

@@ -57,7 +57,7 @@ class CheckpointStore {
   struct Manifest {
     std::int64_t step = 0;
     int world = 1;
-    nlohmann::json about;  // what the training is: another one is not gone on with
+    nlohmann::json about;  // what the training is: it cannot resume another one
     nlohmann::json state;  // where it was
     std::vector<std::string> files;
   };

@@ -118,7 +118,8 @@ TEST_F(CheckpointWriterTest, APartThatCouldNotBeWrittenCostsThatCheckpointOnly) 
                   HasSubstr("the checkpoint of step 20 is lost")));
 }
 
-// Another generation has taken the directory: this one's checkpoints are refused, and it is told.
+// Another generation has taken the directory: the store refuses this one's checkpoints, and says
+// so.
 TEST_F(CheckpointWriterTest, AnOlderGenerationIsRefused) {
   CheckpointWriter::Snapshot snapshot{.step = 10};
   snapshot.files.emplace_back("rank-0", content());

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kStateFile = "state.safetensors";
-// How many steps apart workers that write together ask the first one's clock.
+// Every so many steps workers that write together ask the first one's clock.
 constexpr std::int64_t kAskEvery = 16;
 // How long a worker that was killed may take to let go of the directory.
 constexpr Duration kPatience{10'000};
@@ -49,9 +49,9 @@ struct Decision {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const spec::Job& job, const Surroundings& here, const TrainingData& data,
-                         Network& network, FlatOptimizer& optimizer, Synchronizer& sync,
-                         group::Group& group, Reporter& reporter)
+Checkpoints::Checkpoints(const spec::Job& job, const RankEnvironment& here,
+                         const TrainingData& data, Network& network, FlatOptimizer& optimizer,
+                         Synchronizer& sync, group::Group& group, Reporter& reporter)
     : job_(job),
       here_(here),
       data_(data),
@@ -122,8 +122,8 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
     if (search.found) decision.step = search.found->manifest.step;
   }
   // The first worker chooses, the others take the same.
-  if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&decision, 1)), 0); !told)
-    return told;
+  if (auto sent = group_.broadcast(std::as_writable_bytes(std::span(&decision, 1)), 0); !sent)
+    return sent;
   if (here_.rank != 0 && differ()) {
     if (auto opened = openStore({decision.token, sizeof decision.token}); !opened) return opened;
     auto seen = decision.step < 0 ? CheckpointStore::Search{} : store_->findNewest();
@@ -146,7 +146,7 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
         fmt::format("going on from step {} ({})", progress.step, search.found->directory));
   }
   if (decision.step >= 0 && !differ()) {
-    if (auto told = tellAll(progress, global_batch); !told) return told;
+    if (auto sent = broadcastProgress(progress, global_batch); !sent) return sent;
   }
   last_step_ = progress.step;
   if (store_) {
@@ -194,7 +194,7 @@ Result<CheckpointStore::Search> Checkpoints::choose() {
   for (const std::string& sentence : search->passed_over)
     reporter_.warn("passed over a checkpoint: " + sentence);
   const bool same = search->found && about_ == search->found->manifest.about;
-  // What this very run has finished, and was killed before it could say so, is gone on with. What
+  // This run resumes what it has finished itself, if it was killed before it could say so. What
   // another run has finished is over, even if this one was killed before it began its own.
   if (search->finished && !(mine && same && here_.generation > 1)) search->found.reset();
   if (!search->found) {
@@ -208,20 +208,20 @@ Result<CheckpointStore::Search> Checkpoints::choose() {
 }
 
 // The first worker has loaded the state; the others need not see its files.
-Status Checkpoints::tellAll(Progress& progress, std::int64_t& global_batch) {
+Status Checkpoints::broadcastProgress(Progress& progress, std::int64_t& global_batch) {
   std::vector<at::Tensor> tensors{network_.parameters().values()};
   for (auto& [name, tensor] : optimizer_.memory()) tensors.push_back(tensor);
   for (const at::Tensor& buffer : network_.buffers()) tensors.push_back(buffer);
   for (at::Tensor& tensor : tensors) {
     const std::span bytes(static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes());
-    if (auto told = group_.broadcast(bytes, 0); !told) return told;
+    if (auto sent = group_.broadcast(bytes, 0); !sent) return sent;
   }
   struct {
     Progress progress;
     std::int64_t global_batch, optimizer_steps;
   } rest{progress, global_batch, optimizer_.steps()};
-  if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&rest, 1)), 0); !told)
-    return told;
+  if (auto sent = group_.broadcast(std::as_writable_bytes(std::span(&rest, 1)), 0); !sent)
+    return sent;
   progress = rest.progress;
   global_batch = rest.global_batch;
   optimizer_.setSteps(rest.optimizer_steps);
@@ -293,7 +293,7 @@ Status Checkpoints::load(const CheckpointStore::Found& found, Progress& progress
   const bool same_world = found.manifest.world == group_.size();
   if (!spec::rulesOf(job_.train.sync.mode).resizes && !same_world) {
     return Error(Code::kInvalid,
-                 fmt::format("it is of {} workers that train apart, and now there are {}",
+                 fmt::format("it is of {} workers with one-shot averaging, and now there are {}",
                              found.manifest.world, group_.size()));
   }
   const std::string file = shared ? kStateFile : rankFile(here_.rank % found.manifest.world);
@@ -360,9 +360,9 @@ Status Checkpoints::loadOwnState(const format::Safetensors& state, Progress& pro
 Result<bool> Checkpoints::isTime(const Progress& progress, bool epoch_over, bool last) {
   if (progress.step == last_step_) return false;
   // Workers that differ write only where they have the same weights, so that another number of them
-  // can go on from there; those that train apart never do.
+  // can go on from there; with one-shot averaging they never do.
   const SyncPolicy& policy = sync_.policy();
-  if (!policy.trainsApart() && !policy.isConsistentAfter(progress.step, epoch_over)) return false;
+  if (!policy.averagesOnce() && !policy.isConsistentAfter(progress.step, epoch_over)) return false;
   if (last) return true;
   const spec::Checkpoint& wanted = job_.checkpoint;
   const bool timed = wanted.interval.count() > 0;
@@ -381,8 +381,8 @@ Result<bool> Checkpoints::isTime(const Progress& progress, bool epoch_over, bool
   std::int64_t take = due && !writer_->isBusy() ? 1 : 0;
   // One worker decides for all.
   if (asks) {
-    if (auto told = group_.broadcast(std::as_writable_bytes(std::span(&take, 1)), 0); !told)
-      return std::move(told).error();
+    if (auto sent = group_.broadcast(std::as_writable_bytes(std::span(&take, 1)), 0); !sent)
+      return std::move(sent).error();
   }
   if (counted) last_step_ = progress.step;
   return take == 1;
@@ -400,7 +400,7 @@ Status Checkpoints::afterStep(const Progress& progress, std::int64_t global_batc
   if (last) writer_->finish();
   last_step_ = progress.step;
   last_time_ = std::chrono::steady_clock::now();
-  // Healthy checkpoints would be removed for one that cannot be gone on with.
+  // Healthy checkpoints would be removed for one that no run can resume.
   if (auto healthy = checkWeights(network_, progress.step); !healthy) return healthy;
   take(progress, global_batch);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - last_time_;

@@ -8,8 +8,8 @@
 #include "train/network.h"
 #include "train/optimizer.h"
 #include "train/progress.h"
+#include "train/rank_environment.h"
 #include "train/reporter.h"
-#include "train/surroundings.h"
 #include "train/synchronizer.h"
 #include "train/training_data.h"
 
@@ -20,7 +20,7 @@ namespace dure::train {
 class Checkpoints {
  public:
   // Everything outlives it.
-  Checkpoints(const spec::Job& job, const Surroundings& here, const TrainingData& data,
+  Checkpoints(const spec::Job& job, const RankEnvironment& here, const TrainingData& data,
               Network& network, FlatOptimizer& optimizer, Synchronizer& sync, group::Group& group,
               Reporter& reporter);
 
@@ -30,7 +30,7 @@ class Checkpoints {
   Status resume(Progress& progress, std::int64_t& global_batch);
 
   // Takes a snapshot if it is time to and the one before is written. Invalid, and none is taken, if
-  // the weights are not numbers any more.
+  // a weight is NaN or infinite.
   Status afterStep(const Progress& progress, std::int64_t global_batch, bool epoch_over, bool last);
   // Waits for what is being written.
   void settle();
@@ -50,7 +50,7 @@ class Checkpoints {
   Result<CheckpointStore::Search> choose();
   Status checkSame(const CheckpointStore::Manifest& manifest) const;
   Result<bool> isTime(const Progress& progress, bool epoch_over, bool last);
-  Status tellAll(Progress& progress, std::int64_t& global_batch);
+  Status broadcastProgress(Progress& progress, std::int64_t& global_batch);
   void take(const Progress& progress, std::int64_t global_batch);
   Status load(const CheckpointStore::Found& found, Progress& progress);
   Result<nlohmann::json> describeTraining() const;
@@ -58,7 +58,7 @@ class Checkpoints {
   Status loadOwnState(const format::Safetensors& state, Progress& progress, int world_then);
 
   const spec::Job& job_;
-  const Surroundings& here_;
+  const RankEnvironment& here_;
   const TrainingData& data_;
   Network& network_;
   FlatOptimizer& optimizer_;

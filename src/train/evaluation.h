@@ -17,7 +17,7 @@ struct Evaluation {
 Result<Evaluation> evaluate(Network& network, const TrainingData& data, LossType loss,
                             group::Group& group);
 
-// Invalid if the weights are not numbers any more, which the loss tells only in the next step.
+// Invalid if a weight is NaN or infinite, which the loss shows only in the next step.
 Status checkWeights(Network& network, std::int64_t step);
 
 }  // namespace dure::train

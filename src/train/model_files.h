@@ -13,8 +13,8 @@
 namespace dure::train {
 
 // Writes a stack of layers as the file's ending says: .h5 for Keras, .pt as TorchScript,
-// .safetensors for the weights alone. All of the file or none. `about` goes along where the format
-// has room.
+// .safetensors for the weights alone. All of the file or none. `about` is written too where the
+// format has room.
 Status saveLayers(const std::string& path, const Architecture& architecture,
                   const Parameters& parameters, const ModelAbout& about);
 

@@ -80,7 +80,7 @@ std::string replaceAll(std::string text, const std::string& from, const std::str
 
 }  // namespace
 
-ModelOutput::ModelOutput(const Surroundings& here)
+ModelOutput::ModelOutput(const RankEnvironment& here)
     : here_(here),
       path_(absolutePath(here.output)),
       folder_(fs::path(path_).parent_path()),

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "train/surroundings.h"
+#include "train/rank_environment.h"
 
 namespace dure::train {
 
@@ -17,7 +17,7 @@ class ModelOutput {
  public:
   using Save = std::function<Status(const std::string& path)>;
   // Of `here.output`, which is not empty. `here` outlives it.
-  explicit ModelOutput(const Surroundings& here);
+  explicit ModelOutput(const RankEnvironment& here);
 
   // Whether the model can be written when it is trained: later would be late. Invalid if not.
   Status check() const;
@@ -26,7 +26,7 @@ class ModelOutput {
   // writers have left beside it goes. Conflict if a later generation of this run is writing it.
   Status write(const Save& save, const std::function<Status()>& allowed) const;
 
-  // For a model that has found no place there: in the directory of checkpoints, in the task's, or
+  // For a model that cannot be written there: in the directory of checkpoints, in the task's, or
   // in $TMPDIR, the first that takes it. Says where.
   Result<std::string> keepElsewhere(const Save& save) const;
 
@@ -34,7 +34,7 @@ class ModelOutput {
   Status sweep(const std::string& own) const;
   std::string writerName() const;
 
-  const Surroundings& here_;
+  const RankEnvironment& here_;
   const std::string path_;    // whole
   const std::string folder_;  // that it is in
   const std::string name_;    // without that

@@ -40,7 +40,7 @@ class ModelOutputTest : public testing::Test {
   std::string model() const { return *readFile(here_.output, 100); }
 
   std::string root_;
-  Surroundings here_;
+  RankEnvironment here_;
 };
 
 TEST_F(ModelOutputTest, RemovesWhatKilledWritersLeftAndNothingElse) {
@@ -94,7 +94,7 @@ TEST_F(ModelOutputTest, AnOlderGenerationIsRefused) {
 // A later generation comes while this one writes, and removes what it writes to.
 TEST_F(ModelOutputTest, AnOlderGenerationThatIsOvertakenIsRefused) {
   const auto overtaken = [&] {
-    Surroundings later = here_;
+    RankEnvironment later = here_;
     later.generation = 3;
     return ModelOutput(later).write(save("newer"), allow);
   };

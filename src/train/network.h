@@ -17,7 +17,7 @@ namespace dure::train {
 // of the batch, and after a restart.
 struct StepRandom {
   std::uint64_t key = 0;          // of (seed, step)
-  std::int64_t first_sample = 0;  // the place in the step's batch of the first sample given
+  std::int64_t first_sample = 0;  // the index in the step's batch of the first sample given
 };
 
 // What is trained: from samples to logits (scores before softmax or sigmoid), or to plain outputs.

@@ -10,7 +10,7 @@ namespace {
 
 const char* nameOf(float number) { return std::isnan(number) ? "NaN" : "infinite"; }
 
-// The place of the first that is not finite, or the size.
+// The index of the first that is not finite, or the size.
 std::int64_t firstNonFinite(const at::Tensor& numbers) {
   if (numbers.scalar_type() != at::kFloat) return numbers.numel();
   const auto* begin = numbers.data_ptr<float>();

@@ -27,14 +27,14 @@ std::string describeSeconds(double seconds) {
   return describeDuration(Duration(static_cast<std::int64_t>(seconds * 1000)));
 }
 
-// JSON has no word for what is not a number.
+// JSON has no word for NaN or infinity.
 nlohmann::json finite(double value) {
   return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
 }
 
 }  // namespace
 
-Reporter::Reporter(const Surroundings& here, bool classes)
+Reporter::Reporter(const RankEnvironment& here, bool classes)
     : first_(here.rank == 0), classes_(classes) {
   if (!here.metrics.empty())
     pipe_.reset(open(here.metrics.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fd.h"
-#include "train/surroundings.h"
+#include "train/rank_environment.h"
 
 namespace dure::train {
 
@@ -37,11 +37,11 @@ struct TrainingSummary {
   std::string model;             // where it is; empty: nowhere
 };
 
-// What people and the run record are told. Lines for people come from the first worker alone;
+// Writes for people and for the run record. Lines for people come from the first worker alone;
 // metrics go to the pipe that Dure reads, from every worker.
 class Reporter {
  public:
-  Reporter(const Surroundings& here, bool classes);
+  Reporter(const RankEnvironment& here, bool classes);
 
   // A line on standard output, from the first worker.
   void say(const std::string& line) const;

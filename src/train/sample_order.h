@@ -18,7 +18,7 @@ class SampleOrder {
   std::int64_t stepsPerEpoch() const;
   // How many rows the step of an epoch has.
   std::int64_t rowsInStep(std::int64_t step) const;
-  // The row at a place of the epoch's order.
+  // The row at an index of the epoch's order.
   std::int64_t rowAt(std::int64_t epoch, std::int64_t place) const;
 
  private:

@@ -3,10 +3,10 @@
 namespace dure::train {
 namespace {
 
-// Local SGD with a single average, at the end.
+// One-shot averaging: local SGD with a single average, at the end.
 class AtEnd : public SyncPolicy {
  public:
-  bool trainsApart() const override { return true; }
+  bool averagesOnce() const override { return true; }
 };
 
 }  // namespace

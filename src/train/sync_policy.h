@@ -10,8 +10,8 @@
 namespace dure::train {
 
 // What the workers share, and when: one class per sync mode, in sync_*.cc. It holds no weights and
-// asks nobody; whether there are several workers is for its callers to know. What it does not
-// override is as workers have it that share nothing.
+// calls nobody; its callers know whether there are several workers. A policy that overrides nothing
+// shares nothing.
 class SyncPolicy {
  public:
   virtual ~SyncPolicy() = default;
@@ -22,8 +22,8 @@ class SyncPolicy {
   virtual bool averagesAfter(std::int64_t done, bool epoch_over) const;
   // All workers have the same weights then.
   virtual bool isConsistentAfter(std::int64_t done, bool epoch_over) const;
-  // Workers have weights of their own until the end, and average them once.
-  virtual bool trainsApart() const { return false; }
+  // One-shot averaging: workers have weights of their own until the end, and average them once.
+  virtual bool averagesOnce() const { return false; }
   // An average is a gradient for an outer optimizer, which has momentum.
   virtual bool makesOuterSteps() const { return false; }
 };

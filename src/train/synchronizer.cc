@@ -29,7 +29,7 @@ Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Networ
       compresses_(train.wire != spec::WireType::kFloat32 && group.hosts() > 1),
       group_(group),
       network_(network) {
-  if (!policy_->trainsApart()) {
+  if (!policy_->averagesOnce()) {
     Parameters& parameters = network_.parameters();
     registered_ = group_.registerBuffer(
         numbersOf(sharesGradients() ? parameters.shared() : parameters.values()));
@@ -50,9 +50,9 @@ Synchronizer::Synchronizer(const spec::Train& train, group::Group& group, Networ
 }
 
 void Synchronizer::weightsLoaded() {
-  // Each worker that trains apart has weights of its own; the change is from those that all began
-  // with.
-  if (anchor_.defined() && !policy_->trainsApart()) {
+  // With one-shot averaging each worker has weights of its own; the change is from those that all
+  // began with.
+  if (anchor_.defined() && !policy_->averagesOnce()) {
     anchor_.copy_(network_.parameters().values());
   }
 }
@@ -77,7 +77,7 @@ Status Synchronizer::afterStep(std::int64_t done, bool epoch_over) {
 
 Status Synchronizer::atEnd() {
   // Others have averaged after the last step; once more would be a step of momentum alone.
-  if (group_.size() == 1 || !policy_->trainsApart()) return {};
+  if (group_.size() == 1 || !policy_->averagesOnce()) return {};
   return averageWeights();
 }
 

@@ -79,7 +79,8 @@ class Synchronizer {
   // After the optimizer's step; `done` is the number of steps done. Averages the weights if it is
   // time to, or if the epoch is over.
   Status afterStep(std::int64_t done, bool epoch_over);
-  // After the last step: workers that trained apart average their weights. Others have the same.
+  // After the last step: with one-shot averaging the workers average their weights. Others have the
+  // same weights already.
   Status atEnd();
 
   const SyncPolicy& policy() const { return *policy_; }

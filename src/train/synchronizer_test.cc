@@ -42,7 +42,7 @@ spec::Train trainWith(const spec::Sync& sync) {
   return train;
 }
 
-// One weight of two workers that go `every` steps apart and then make an outer step of Nesterov's
+// One weight of two workers that do `every` local steps and then make an outer step of Nesterov's
 // with what they went together: as the description of DiLoCo has it, in double precision.
 double diloco(std::int64_t i, int steps, const spec::Sync& sync) {
   double shared = Pulled::firstOf(i);
@@ -86,7 +86,7 @@ TEST(Synchronizer, OuterStepsAreThoseOfDiloco) {
   }
 }
 
-TEST(Synchronizer, WorkersThatTrainApartMeetAtTheEnd) {
+TEST(Synchronizer, OneShotAveragingAveragesAtTheEnd) {
   for (const std::string hosts : {"aa", "ab"}) {
     group::runOnHosts(hosts, group::Compression::kNone, [&](group::TwoLevelGroup& group) {
       Pulled network;

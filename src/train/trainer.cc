@@ -26,7 +26,8 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kReportEvery{200};
-// Workers that train apart may be far from each other; one that is gone is noticed otherwise.
+// Workers that synchronise rarely may be far from each other; the group notices the death of one
+// without a time-out.
 constexpr Duration kWorkersWait = std::chrono::hours(24);
 
 double secondsSince(SteadyClock::time_point began) {
@@ -96,7 +97,7 @@ class WorkerBatches {
 
 class Trainer {
  public:
-  Trainer(const spec::Job& job, const Surroundings& here)
+  Trainer(const spec::Job& job, const RankEnvironment& here)
       : job_(job), train_(job.train), here_(here) {}
 
   Status run() {
@@ -167,14 +168,14 @@ class Trainer {
         train_.model.name.empty() ? train_.model.file : train_.model.name,
         withCommas(network_->parameters().count()), here_.world, here_.world == 1 ? "" : "s",
         withCommas(global_batch_), global_batch_ == 1 ? "" : "s"));
-    if (trainsApart()) {
+    if (averagesOnce()) {
       reporter_->say(
-          "workers train apart: until the end the numbers are of each one's own model on its own "
+          "one-shot averaging: until the end the numbers are of each worker's own model on its own "
           "part of the data; then the average of the models is tested");
     }
   }
 
-  bool trainsApart() const { return sync_->policy().trainsApart() && group_->size() > 1; }
+  bool averagesOnce() const { return sync_->policy().averagesOnce() && group_->size() > 1; }
 
   bool lastOfEpoch(std::int64_t done) const {
     return done % order_->stepsPerEpoch() == 0 || done == steps_;
@@ -365,7 +366,7 @@ class Trainer {
     if (auto averaged = sync_->atEnd(); !averaged) return averaged;
     TrainingSummary summary{.classes = data_->shape().classes > 0};
     if (data_->testRows() > 0) {
-      if (trainsApart() || !last_) {
+      if (averagesOnce() || !last_) {
         auto tested = evaluate(*network_, *data_, loss_, *group_);
         if (!tested) return std::move(tested).error();
         summary.accuracy = tested->accuracy;
@@ -447,7 +448,7 @@ class Trainer {
 
   const spec::Job& job_;
   const spec::Train& train_;
-  const Surroundings& here_;
+  const RankEnvironment& here_;
   std::optional<TrainingData> data_;
   std::optional<Reporter> reporter_;
   std::unique_ptr<Network> network_;
@@ -474,7 +475,7 @@ class Trainer {
 
 }  // namespace
 
-Status train(const spec::Job& job, const Surroundings& here) try {
+Status train(const spec::Job& job, const RankEnvironment& here) try {
   return Trainer(job, here).run();
 } catch (const std::bad_alloc&) {
   return Error(Code::kUnavailable, "there is not enough memory");

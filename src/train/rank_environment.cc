@@ -1,4 +1,4 @@
-#include "train/surroundings.h"
+#include "train/rank_environment.h"
 
 #include <fmt/core.h>
 
@@ -30,9 +30,9 @@ Status readNumber(const char* name, int least, int most, int& out) {
 
 }  // namespace
 
-Result<Surroundings> readSurroundings() {
+Result<RankEnvironment> readRankEnvironment() {
   constexpr int kMany = 1'000'000;
-  Surroundings here;
+  RankEnvironment here;
   int port = 0;
   for (const Status& read : {readNumber(variables::kWorldSize, 1, kMany, here.world),
                              readNumber(variables::kRank, 0, here.world - 1, here.rank),

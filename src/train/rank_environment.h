@@ -7,8 +7,8 @@
 
 namespace dure::train {
 
-// What the trainer is told by its environment. Without Dure around it, it trains alone.
-struct Surroundings {
+// What the environment says to the rank of a native job. Without Dure around it, it trains alone.
+struct RankEnvironment {
   int rank = 0;
   int world = 1;
   int generation = 1;
@@ -26,6 +26,6 @@ struct Surroundings {
 
 // Reads the variables that `dure env` prints, and the task's own directory. Invalid, naming the
 // variable, if one makes no sense.
-Result<Surroundings> readSurroundings();
+Result<RankEnvironment> readRankEnvironment();
 
 }  // namespace dure::train
