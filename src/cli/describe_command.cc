@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/chart.h"
 #include "cli/commands.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 #include "cli/table.h"
 #include "gang/roster.h"
 
@@ -91,7 +91,7 @@ void printRun(std::ostream& out, const runs::RunView& run) {
   }
 }
 
-void describeCommand(Context& context, const PlaceArguments& place, const std::string& name,
+void describeCommand(Context& context, const WhereArguments& where, const std::string& name,
                      bool as_json) {
   const auto runs = place.openRuns(context);
   if (!runs) return;
@@ -125,7 +125,7 @@ void addDescribe(CLI::App& app, Context& context) {
   struct Arguments {
     std::string name;
     bool json = false;
-    PlaceArguments place;
+    WhereArguments where;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =

@@ -12,7 +12,7 @@
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
 #include "cli/local_run.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 #include "gang/environment.h"
 #include "gang/layout.h"
 
@@ -23,7 +23,7 @@ struct EnvArguments {
   JobArguments job;
   std::optional<int> rank;
   bool json = false;
-  PlaceArguments place;
+  WhereArguments where;
 };
 
 Result<Outlook> outlookThere(kube::KubeClient& client, const spec::Job& job) {

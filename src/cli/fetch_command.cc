@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "bundle/file_stream.h"
 #include "cli/commands.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 
 namespace dure::cli {
 namespace {
@@ -20,7 +20,7 @@ struct FetchArguments {
   std::string run;
   std::string path;
   std::string to;
-  PlaceArguments place;
+  WhereArguments where;
 };
 
 std::string targetOf(const FetchArguments& arguments) {

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 #include "protocol/rank_label.h"
 
 namespace dure::cli {
@@ -20,7 +20,7 @@ struct LogsArguments {
   bool json = false;
   std::optional<int> rank;
   std::optional<int> generation;
-  PlaceArguments place;
+  WhereArguments where;
 };
 
 void print(std::ostream& out, const LogsArguments& arguments, int generation, int rank,

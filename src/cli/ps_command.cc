@@ -8,13 +8,13 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 #include "cli/table.h"
 
 namespace dure::cli {
 namespace {
 
-void psCommand(Context& context, const PlaceArguments& place, bool as_json) {
+void psCommand(Context& context, const WhereArguments& where, bool as_json) {
   const auto runs = place.openRuns(context);
   if (!runs) return;
   const auto found = runs->list();
@@ -46,7 +46,7 @@ void psCommand(Context& context, const PlaceArguments& place, bool as_json) {
 
 void addPs(CLI::App& app, Context& context) {
   auto as_json = std::make_shared<bool>(false);
-  auto place = std::make_shared<PlaceArguments>();
+  auto where = std::make_shared<WhereArguments>();
   CLI::App* command = app.add_subcommand("ps", "List the runs, the newest last");
   command->add_flag("--json", *as_json, "For programs");
   place->addTo(*command);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 
 namespace dure::cli {
 namespace {
@@ -14,7 +14,7 @@ struct RmArguments {
   std::vector<std::string> names;
   bool force = false;
   bool json = false;
-  PlaceArguments place;
+  WhereArguments where;
 };
 
 void rmCommand(Context& context, const RmArguments& arguments) {

@@ -7,14 +7,14 @@
 #include "cli/job_arguments.h"
 #include "cli/kubernetes_run.h"
 #include "cli/local_run.h"
-#include "cli/place_arguments.h"
+#include "cli/where_arguments.h"
 
 namespace dure::cli {
 namespace {
 
 struct RunArguments {
   JobArguments job;
-  PlaceArguments place;
+  WhereArguments where;
   bool detach = false;
   std::string resume;
 };

@@ -146,7 +146,7 @@ Status Checkpoints::resume(Progress& progress, std::int64_t& global_batch) {
         fmt::format("going on from step {} ({})", progress.step, search.found->directory));
   }
   if (decision.step >= 0 && !differ()) {
-    if (auto sent = broadcastProgress(progress, global_batch); !sent) return sent;
+    if (auto sent = broadcastState(progress, global_batch); !sent) return sent;
   }
   last_step_ = progress.step;
   if (store_) {
@@ -208,7 +208,7 @@ Result<CheckpointStore::Search> Checkpoints::choose() {
 }
 
 // The first worker has loaded the state; the others need not see its files.
-Status Checkpoints::broadcastProgress(Progress& progress, std::int64_t& global_batch) {
+Status Checkpoints::broadcastState(Progress& progress, std::int64_t& global_batch) {
   std::vector<at::Tensor> tensors{network_.parameters().values()};
   for (auto& [name, tensor] : optimizer_.memory()) tensors.push_back(tensor);
   for (const at::Tensor& buffer : network_.buffers()) tensors.push_back(buffer);

@@ -50,7 +50,7 @@ class Checkpoints {
   Result<CheckpointStore::Search> choose();
   Status checkSame(const CheckpointStore::Manifest& manifest) const;
   Result<bool> isTime(const Progress& progress, bool epoch_over, bool last);
-  Status broadcastProgress(Progress& progress, std::int64_t& global_batch);
+  Status broadcastState(Progress& progress, std::int64_t& global_batch);
   void take(const Progress& progress, std::int64_t global_batch);
   Status load(const CheckpointStore::Found& found, Progress& progress);
   Result<nlohmann::json> describeTraining() const;

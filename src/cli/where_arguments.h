@@ -10,15 +10,15 @@
 
 namespace dure::cli {
 
-// How a command is told where runs are: on this machine, or in a namespace of a cluster.
-struct PlaceArguments {
+// The options that say where runs are: on this machine (--on local), or in a namespace of a cluster.
+struct WhereArguments {
   std::string on = "local";
   kube::KubeAccessOptions access;
 
   void addTo(CLI::App& command);
   bool onKubernetes() const { return on == "kubernetes"; }
 
-  // The runs of that place. Nothing, and the command fails, if there is no way to them.
+  // The runs there. Nothing, and the command fails, if they cannot be reached.
   std::unique_ptr<runs::Runs> openRuns(Context& context) const;
   // For what is done on a cluster alone.
   std::unique_ptr<kubernetes::KubeRuns> openCluster(Context& context) const;
