@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include "format/apart.h"
 #include "format/hdf5.h"
 #include "format/json_text.h"
 #include "format/keras.h"
@@ -11,6 +10,7 @@
 #include "format/keras_parse.h"
 #include "format/mapped_file.h"
 #include "format/safetensors_parse.h"
+#include "format/sandbox.h"
 
 namespace dure::format {
 namespace {
@@ -144,9 +144,9 @@ Result<KerasModel> takeOver(const FileBytes& bytes) {
 
 // In a process of its own, since libhdf5 reads and writes beyond its buffers in files that are
 // damaged, or made to harm.
-Result<KerasModel> readHdf5Apart(const FileBytes& file) {
+Result<KerasModel> readHdf5InSandbox(const FileBytes& file) {
   const auto lock = lockHdf5();
-  const auto handed = makeApart(file.name, [&](int fd) -> Status {
+  const auto handed = makeInSandbox(file.name, [&](int fd) -> Status {
     const auto model = readHdf5(file);
     return model ? handOver(fd, *model) : Status(model.error());
   });
@@ -156,7 +156,7 @@ Result<KerasModel> readHdf5Apart(const FileBytes& file) {
 
 Result<KerasModel> parse(const FileBytes& file) {
   const std::string_view text = file.text();
-  if (text.starts_with("\x89HDF\r\n\x1a\n")) return readHdf5Apart(file);
+  if (text.starts_with("\x89HDF\r\n\x1a\n")) return readHdf5InSandbox(file);
   if (text.starts_with("PK")) {
     return Error(Code::kInvalid, file.name +
                                      ": this is an archive as Keras 3 writes (.keras); save the "

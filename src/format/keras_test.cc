@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/sanitizers.h"
-#include "format/apart.h"
 #include "format/keras_parse.h"
+#include "format/sandbox.h"
 #include "format/test_files.h"
 
 namespace dure::format {
@@ -262,7 +262,7 @@ TEST_F(KerasFiles, FlippedBitsInHdf5DoNoHarm) {
 
 TEST_F(KerasFiles, ACrashOfTheReaderIsAnError) {
   const auto crash = [](int signal) {
-    return makeApart("net.h5", [signal](int) -> Status {
+    return makeInSandbox("net.h5", [signal](int) -> Status {
       ::signal(signal, SIG_DFL);
       raise(signal);
       return {};
@@ -276,13 +276,13 @@ TEST_F(KerasFiles, ACrashOfTheReaderIsAnError) {
                                                   "killed by SIG"));
   }
   const auto refused =
-      makeApart("net.h5", [](int) { return Status(Error(Code::kNotFound, "not here")); });
+      makeInSandbox("net.h5", [](int) { return Status(Error(Code::kNotFound, "not here")); });
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kNotFound);
   EXPECT_EQ(refused.error().message(), "not here");
-  const auto thrown = makeApart("net.h5", [](int) -> Status { throw std::bad_alloc(); });
+  const auto thrown = makeInSandbox("net.h5", [](int) -> Status { throw std::bad_alloc(); });
   EXPECT_EQ(thrown.error().code(), Code::kUnavailable);
-  const auto made = makeApart("net.h5", [](int fd) { return writeAll(fd, "bytes"); });
+  const auto made = makeInSandbox("net.h5", [](int fd) { return writeAll(fd, "bytes"); });
   ASSERT_TRUE(made);
   EXPECT_EQ(made->text(), "bytes");
 }

@@ -8,10 +8,10 @@
 
 namespace dure::format {
 
-// Lets `make` write to the descriptor it is given, in a process of its own, and gives what it
+// Runs `make` in a process of its own, where it writes to the descriptor, and returns what it
 // wrote. For libraries that a damaged file can make crash: then that process ends, and this one
-// says Invalid, "NAME is damaged: …". The error that `make` returns is given as it is. It must take
+// returns Invalid, "NAME is damaged: …". Passes on the error that `make` returns. `make` must take
 // no lock that another thread may hold at this moment.
-Result<FileBytes> makeApart(const std::string& name, const std::function<Status(int fd)>& make);
+Result<FileBytes> makeInSandbox(const std::string& name, const std::function<Status(int fd)>& make);
 
 }  // namespace dure::format

@@ -1,4 +1,4 @@
-#include "format/apart.h"
+#include "format/sandbox.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -45,9 +45,9 @@ Status makeWithoutThrowing(const std::function<Status(int fd)>& make, int fd) {
   if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   const Status made = makeWithoutThrowing(make, fd);
   if (made) _exit(0);
-  const bool told = ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
-                    static_cast<bool>(writeAll(fd, made.error().message()));
-  _exit(told ? kFirstErrorExit + static_cast<int>(made.error().code()) : 1);
+  const bool reported = ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
+                        static_cast<bool>(writeAll(fd, made.error().message()));
+  _exit(reported ? kFirstErrorExit + static_cast<int>(made.error().code()) : 1);
 }
 
 Result<FileBytes> mapMemory(const std::string& name, const Fd& fd) {
@@ -66,8 +66,9 @@ Result<FileBytes> mapMemory(const std::string& name, const Fd& fd) {
 
 }  // namespace
 
-Result<FileBytes> makeApart(const std::string& name, const std::function<Status(int fd)>& make) {
-  const Fd fd(memfd_create("dure-apart", MFD_CLOEXEC));
+Result<FileBytes> makeInSandbox(const std::string& name,
+                                const std::function<Status(int fd)>& make) {
+  const Fd fd(memfd_create("dure-sandbox", MFD_CLOEXEC));
   if (!fd) return systemError(name);
   const pid_t child = fork();
   if (child < 0) return systemError(name);
