@@ -168,8 +168,7 @@ void visitOptimizer(FieldVisitor& v, Optimizer& optimizer) {
   v.number({"lr", "The learning rate."}, optimizer.lr, {.min = 0, .above = true});
   v.number({"momentum", "Of `sgd`.", "0.9"}, optimizer.momentum, {});
   v.flag({"nesterov", "Whether the momentum of `sgd` looks ahead."}, optimizer.nesterov);
-  v.number({"weight_decay", "How much of the weights is taken away, as the optimizer defines it.",
-            "0.01"},
+  v.number({"weight_decay", "Weight decay, as the optimizer defines it.", "0.01"},
            optimizer.weight_decay, {});
   v.number({"beta1", "Of `adam` and `adamw`."}, optimizer.beta1, {});
   v.number({"beta2", "Of `adam` and `adamw`."}, optimizer.beta2, {});
@@ -199,7 +198,7 @@ void visitTrain(FieldVisitor& v, Train& train) {
            [&](FieldVisitor& inner) { visitModel(inner, train.model); });
   v.object({"data", "What to learn from.", "/data/fashion-mnist"}, {.shorthand = {"path"}},
            [&](FieldVisitor& inner) { visitData(inner, train.data); });
-  v.whole({"epochs", "How often the data is gone through."}, train.epochs, {.min = 1});
+  v.whole({"epochs", "How many passes over the data."}, train.epochs, {.min = 1});
   v.whole({"steps", "Ends the training after so many steps, if the epochs have more.", "50"},
           train.steps, {1, std::numeric_limits<int>::max(), "all"});
   v.whole({"batch", "Samples of one worker in one step."}, train.batch, {.min = 1});
@@ -288,7 +287,7 @@ void visitTimeouts(FieldVisitor& v, Timeouts& timeouts) {
 }
 
 void visitLocal(FieldVisitor& v, Local& local) {
-  v.texts({"networks", "Network namespaces; the tasks are dealt over them in turn.", "[a, b]"},
+  v.texts({"networks", "Network namespaces; tasks are assigned to them round-robin.", "[a, b]"},
           local.networks);
   v.text({"address", "Where programs in those namespaces reach this machine.", "10.0.0.1"},
          local.address, {.valid = isAddress, .must = "be an IPv4 or IPv6 address"});

@@ -247,7 +247,7 @@ struct Render {
 
 // How the local backend plays several hosts.
 struct Local {
-  std::vector<std::string> networks;  // network namespaces; tasks are dealt over them in turn
+  std::vector<std::string> networks;  // network namespaces; tasks are assigned round-robin
   std::string address;                // where their agents reach the coordinator
   bool operator==(const Local&) const = default;
 };

@@ -28,7 +28,7 @@ struct Loaded {
 };
 
 inline constexpr std::size_t kMaxJobFileSize = 1u << 20;
-// More problems than these are counted, not told.
+// More problems than these are counted, not printed.
 inline constexpr std::size_t kMaxProblems = 50;
 
 // `file` is where the text came from: its name is in the problems, its directory is where a

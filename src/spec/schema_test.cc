@@ -43,7 +43,7 @@ TEST(SchemaTest, HasTheRulesOfTheDefinition) {
   EXPECT_EQ(schemaOf("strategy")["enum"], strategyWords());
   EXPECT_FALSE(schemaOf("strategy").contains("default"));
   EXPECT_EQ(schemaOf("train.epochs"), json::parse(R"({"type": "integer", "minimum": 1, "default": 1,
-                            "description": "How often the data is gone through."})"));
+                            "description": "How many passes over the data."})"));
   EXPECT_EQ(schemaOf("train.optimizer.lr")["exclusiveMinimum"], 0);
   EXPECT_EQ(schemaOf("restarts.backoff")["default"], "200ms");
   EXPECT_EQ(schemaOf("workers")["oneOf"][0]["maximum"], 10'000);

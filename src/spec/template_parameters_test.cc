@@ -107,7 +107,7 @@ TEST(TemplateParametersTest, ContradictionsAreOneSentence) {
        "job.yaml:4:12: volumes[0].path: /a is the path of another volume, too"},
       {"script: a.py\nmodel_checkpoint_dir: /a\ncheckpoint_pvc_name: a\ndeploy: "
        "true\ncreate_volume_inspector: true\n",
-       "job.yaml:5:1: create_volume_inspector: cannot be had together with deploy: the volume "
+       "job.yaml:5:1: create_volume_inspector: cannot be combined with deploy: the volume "
        "mounts read-write on one node only; look at it when the training is over"},
   };
   for (const auto& [text, problem] : mistakes) {

@@ -15,7 +15,7 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
-// Something wrong at a place, before the place has a name to show.
+// Something wrong at a position, before its source has a name to show.
 struct Finding {
   Position at;
   std::string field;

@@ -282,7 +282,7 @@ class Validator {
     const Render& render = job_.render;
     if (render.inspector && render.deploy) {
       report("render.inspector",
-             "cannot be had together with deploy: the volume mounts read-write on one node only; "
+             "cannot be combined with deploy: the volume mounts read-write on one node only; "
              "look at it when the training is over");
     }
     const auto needsClaim = [&](bool given, const std::string& field) {
