@@ -19,8 +19,8 @@ constexpr const char* kAbout =
     "  dure env job.yaml --rank 1            what rank 1 would see\n"
     "  dure ps, dure logs -f NAME            what is going on\n";
 constexpr const char* kFooter =
-    "Exit codes: 0 done, 1 the job failed, 2 a mistake in the call or the file, 3 the place it "
-    "runs\n"
+    "Exit codes: 0 done, 1 the job failed, 2 a mistake in the call or the file, 3 the "
+    "infrastructure\n"
     "failed, 130 interrupted. `dure COMMAND --help` explains a command.\n"
     "DURE_LOG=debug, info, warn, error or off says what is logged on standard error.";
 
@@ -87,7 +87,7 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
         << "--help\n";
     return kMistake;
   } catch (const std::exception& error) {
-    // A bug, or no memory left: whoever waits for us is told all the same.
+    // A bug, or no memory left: whoever waits for us still gets an exit code.
     err << "dure: " << error.what() << "\n";
     return kInfrastructureFailed;
   }

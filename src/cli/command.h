@@ -37,7 +37,7 @@ struct Context {
 // An argument of this name is a run: shells complete it with the names of runs.
 inline constexpr const char* kRunArgument = "run";
 
-// The runs of this person; fails the command if there is no place for them.
+// The runs of this person; fails the command if there is no directory for them.
 std::optional<runs::RunStore> openStore(Context& context);
 
 }  // namespace dure::cli

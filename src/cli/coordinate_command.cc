@@ -40,7 +40,7 @@ void coordinateCommand(Context& context, const std::string& name_space, const st
   LogView view(context);
   const auto outcome = kubernetes::manageRun(
       client, {.name_space = name_space, .job = text.substr(0, dot), .number = number}, view);
-  // Anything but 0, and the Job starts another manager, unless this one has told it not to.
+  // Anything but 0, and the Job starts another manager, unless this one has forbidden it.
   context.code = outcome ? exitCode(*outcome) : kInfrastructureFailed;
 }
 

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "cli/chart.h"
 #include "cli/commands.h"
-#include "cli/where_arguments.h"
 #include "cli/table.h"
+#include "cli/where_arguments.h"
 #include "gang/roster.h"
 
 namespace dure::cli {
@@ -68,7 +68,7 @@ void printRun(std::ostream& out, const runs::RunView& run) {
   if (run.step) facts.push_back({"step", std::to_string(*run.step)});
   facts.push_back({"created", formatTime(run.state.created)});
   if (run.coordinator) facts.push_back({"process", std::to_string(*run.coordinator)});
-  facts.push_back({"record", run.place});
+  facts.push_back({"record", run.record});
   out << formatTable(facts);
 
   const bool cluster = std::any_of(run.state.tasks.begin(), run.state.tasks.end(),
@@ -93,7 +93,7 @@ void printRun(std::ostream& out, const runs::RunView& run) {
 
 void describeCommand(Context& context, const WhereArguments& where, const std::string& name,
                      bool as_json) {
-  const auto runs = place.openRuns(context);
+  const auto runs = where.openRuns(context);
   if (!runs) return;
   const auto id = runs->find(name);
   if (!id) return context.fail(id.error());
@@ -134,9 +134,9 @@ void addDescribe(CLI::App& app, Context& context) {
       ->option_text("RUN")
       ->required();
   command->add_flag("--json", arguments->json, "For programs");
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->callback([&context, arguments] {
-    describeCommand(context, arguments->place, arguments->name, arguments->json);
+    describeCommand(context, arguments->where, arguments->name, arguments->json);
   });
 }
 

@@ -47,8 +47,8 @@ void envCommand(Context& context, const EnvArguments& arguments) {
   if (!reportProblems(context, loaded)) return;
   const spec::Job& job = loaded.job;
   Result<Outlook> outlook = Error(Code::kUnavailable, "");
-  if (arguments.place.onKubernetes()) {
-    const auto runs = arguments.place.openCluster(context);
+  if (arguments.where.onKubernetes()) {
+    const auto runs = arguments.where.openCluster(context);
     if (!runs) return;
     outlook = outlookThere(runs->client(), job);
   } else {
@@ -94,7 +94,7 @@ void addEnv(CLI::App& app, Context& context) {
   arguments->job.addTo(*command);
   command->add_option("--rank", arguments->rank, "Of this rank only")->option_text("N");
   command->add_flag("--json", arguments->json, "For programs");
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->callback([&context, arguments] { envCommand(context, *arguments); });
 }
 

@@ -31,7 +31,7 @@ std::string targetOf(const FetchArguments& arguments) {
 }
 
 void fetchCommand(Context& context, const FetchArguments& arguments) {
-  const auto runs = arguments.place.openRuns(context);
+  const auto runs = arguments.where.openRuns(context);
   if (!runs) return;
   const auto id = runs->find(arguments.run);
   if (!id) return context.fail(id.error());
@@ -62,7 +62,7 @@ void addFetch(CLI::App& app, Context& context) {
       ->required();
   command->add_option("to", arguments->to, "Where to; its own name if left out")
       ->option_text("[TO]");
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->callback([&context, arguments] { fetchCommand(context, *arguments); });
 }
 

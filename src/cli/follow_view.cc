@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What keeps pods from starting is told when it has done so for a while.
+// The view says what keeps pods from starting when it has done so for a while.
 constexpr auto kWaitIsTold = 20s;
 
 std::atomic<int> interrupts{0};

@@ -9,7 +9,8 @@
 
 namespace dure::cli {
 
-// How run, check, env and plan are told which job is meant: a file, or options and a program behind
+// The options of run, check, env and plan that say which job is meant: a file, or options and a
+// program behind
 // "--".
 struct JobArguments {
   std::string file;

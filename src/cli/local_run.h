@@ -14,7 +14,7 @@ namespace dure::cli {
 // The agent program: it lies beside this one.
 std::string agentProgram();
 
-// What the next run of a job would be told, and its layout.
+// The site that the next run of a job would have, and its layout.
 struct Outlook {
   gang::Site site;
   gang::Layout layout;

@@ -45,7 +45,7 @@ void print(std::ostream& out, const LogsArguments& arguments, int generation, in
 }
 
 void logsCommand(Context& context, const LogsArguments& arguments) {
-  const auto runs = arguments.place.openRuns(context);
+  const auto runs = arguments.where.openRuns(context);
   if (!runs) return;
   const auto id = runs->find(arguments.name);
   if (!id) return context.fail(id.error());
@@ -75,7 +75,7 @@ void addLogs(CLI::App& app, Context& context) {
   command->add_option("--generation", arguments->generation, "Of this generation")
       ->option_text("N");
   command->add_flag("--json", arguments->json, "One JSON object a line");
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->callback([&context, arguments] { logsCommand(context, *arguments); });
 }
 

@@ -31,7 +31,7 @@ spec::Loaded loadJob(const Context& context, const PlanArguments& arguments) {
   if (!arguments.gpus.empty()) job.others.push_back({"--gpus", "gpus", arguments.gpus});
   if (arguments.even) job.others.push_back({"--even", "even", "true"});
   if (!job.adHoc() || context.has_program) return job.load(context);
-  // Where it would run can be told without knowing what.
+  // The plan says where it would run without knowing what.
   if (job.name.empty()) job.name = "plan";
   Context with_program{.out = context.out, .err = context.err, .program = {"true"}};
   with_program.has_program = true;

@@ -33,7 +33,7 @@ std::vector<std::vector<std::string>> tasksByShare(const spec::Job& job,
   std::vector<std::vector<std::string>> names(placement.shares.size());
   std::size_t next = 0;
   for (const gang::Task& task : gang::makeRoster(job, workersOf(job, placement)).tasks) {
-    // MPI's launcher needs no place of its own.
+    // MPI's launcher needs no node of its own.
     if (task.role == gang::Role::kLauncher) continue;
     names[static_cast<std::size_t>(placement.share_of_task.at(next++))].push_back(task.name());
   }

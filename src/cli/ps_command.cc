@@ -8,14 +8,14 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/where_arguments.h"
 #include "cli/table.h"
+#include "cli/where_arguments.h"
 
 namespace dure::cli {
 namespace {
 
 void psCommand(Context& context, const WhereArguments& where, bool as_json) {
-  const auto runs = place.openRuns(context);
+  const auto runs = where.openRuns(context);
   if (!runs) return;
   const auto found = runs->list();
   if (!found) return context.fail(found.error());
@@ -49,8 +49,8 @@ void addPs(CLI::App& app, Context& context) {
   auto where = std::make_shared<WhereArguments>();
   CLI::App* command = app.add_subcommand("ps", "List the runs, the newest last");
   command->add_flag("--json", *as_json, "For programs");
-  place->addTo(*command);
-  command->callback([&context, place, as_json] { psCommand(context, *place, *as_json); });
+  where->addTo(*command);
+  command->callback([&context, where, as_json] { psCommand(context, *where, *as_json); });
 }
 
 }  // namespace dure::cli

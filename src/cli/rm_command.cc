@@ -18,7 +18,7 @@ struct RmArguments {
 };
 
 void rmCommand(Context& context, const RmArguments& arguments) {
-  const auto runs = arguments.place.openRuns(context);
+  const auto runs = arguments.where.openRuns(context);
   if (!runs) return;
   nlohmann::json removed = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
@@ -45,7 +45,7 @@ void addRm(CLI::App& app, Context& context) {
       ->required();
   command->add_flag("-f,--force", arguments->force, "Stop those that run");
   command->add_flag("--json", arguments->json, "For programs");
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->callback([&context, arguments] { rmCommand(context, *arguments); });
 }
 

@@ -22,7 +22,7 @@ struct RunArguments {
 void runCommand(Context& context, const RunArguments& arguments) {
   auto store = openStore(context);
   if (!store) return;
-  if (!arguments.resume.empty() && arguments.place.onKubernetes()) {
+  if (!arguments.resume.empty() && arguments.where.onKubernetes()) {
     return context.mistake(
         "--resume is for runs of this machine; on Kubernetes a run whose manager "
         "died goes on by itself");
@@ -43,8 +43,8 @@ void runCommand(Context& context, const RunArguments& arguments) {
   const spec::Loaded loaded = arguments.job.load(context);
   if (!reportProblems(context, loaded)) return;
   const bool unnamed = arguments.job.adHoc() && arguments.job.name.empty();
-  if (arguments.place.onKubernetes()) {
-    const auto runs = arguments.place.openCluster(context);
+  if (arguments.where.onKubernetes()) {
+    const auto runs = arguments.where.openCluster(context);
     if (!runs) return;
     context.code = runOnKubernetes(context, *runs, loaded.job,
                                    {.detach = arguments.detach, .ad_hoc = unnamed});
@@ -65,7 +65,7 @@ void addRun(CLI::App& app, Context& context) {
       "What its ranks print is shown with the rank in front, and kept: dure logs NAME.\n"
       "Ctrl-C stops all ranks gently, a second one at once.");
   arguments->job.addTo(*command);
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->add_flag("-d,--detach", arguments->detach, "Return as soon as the run has begun");
   command->add_option("--resume", arguments->resume, "Go on with a run whose dure process has died")
       ->option_text("RUN");

@@ -18,7 +18,7 @@ struct StopArguments {
 };
 
 void stopCommand(Context& context, const StopArguments& arguments) {
-  const auto runs = arguments.place.openRuns(context);
+  const auto runs = arguments.where.openRuns(context);
   if (!runs) return;
   nlohmann::json report = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
@@ -52,7 +52,7 @@ void addStop(CLI::App& app, Context& context) {
       ->required();
   command->add_flag("--now", arguments->now, "Without giving programs time to end");
   command->add_flag("--json", arguments->json, "For programs");
-  arguments->place.addTo(*command);
+  arguments->where.addTo(*command);
   command->callback([&context, arguments] { stopCommand(context, *arguments); });
 }
 

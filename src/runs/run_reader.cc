@@ -125,7 +125,7 @@ RunView readRun(const RunStore& store, const RunId& id) {
   spec::Loaded loaded = spec::loadJobFile(run.paths.job(), {});
   if (loaded.ok()) run.job = std::move(loaded.job);
   run.in_charge = run.coordinator.has_value();
-  run.place = run.paths.directory;
+  run.record = run.paths.directory;
   run.entries = readEntries(run.paths.events());
   conclude(run);
   if (run.status == RunStatus::kLost) {
@@ -169,7 +169,7 @@ nlohmann::json toJson(const RunView& run) {
                          {"joined", run.state.joined},
                          {"created", formatTime(run.state.created)},
                          {"changed", formatTime(run.state.changed)},
-                         {"directory", run.place}};
+                         {"directory", run.record}};
   if (run.job) json["strategy"] = spec::strategyName(run.job->strategy);
   if (run.coordinator) json["pid"] = *run.coordinator;
   if (run.step) json["step"] = *run.step;

@@ -12,7 +12,7 @@
 namespace dure::runs {
 
 enum class RunStatus {
-  kPending,  // for a place
+  kPending,  // until the gang can be placed
   kStarting,
   kRunning,
   kStopping,
@@ -26,7 +26,7 @@ enum class RunStatus {
 // As people and scripts read it: "running", "infrastructure failed".
 std::string statusName(RunStatus status);
 
-// What a person is told about a run.
+// A run as commands show it.
 struct RunView {
   RunId id;
   RunPaths paths;
@@ -35,7 +35,7 @@ struct RunView {
   gang::RunState state;
   std::optional<pid_t> coordinator;  // the process of this machine that is in charge
   bool in_charge = false;            // somebody is
-  std::string place;                 // where the record is, for people
+  std::string record;                // where it is, for people
   RunStatus status = RunStatus::kStarting;
   std::string advice;                // why it is lost, and what to do about it
   std::optional<std::int64_t> step;  // the highest that a rank has reported
@@ -55,7 +55,7 @@ void conclude(RunView& run);
 // The highest step among reports of ranks, each a line of JSON.
 std::optional<std::int64_t> lastStepOf(const std::vector<std::string>& reports);
 // What the first rank reported as "loss", by step; where a restart went over steps again, the last
-// word on each counts.
+// one of each counts.
 std::vector<std::pair<std::int64_t, double>> lossesOf(const std::vector<std::string>& reports);
 
 std::vector<gang::Entry> readEntries(const std::string& path);

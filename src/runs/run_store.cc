@@ -58,7 +58,7 @@ Result<std::string> RunStore::defaultRoot() {
   if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/state/dure";
   return Error(
       Code::kUnavailable,
-      "neither DURE_STATE_DIR nor HOME is set: there is no place for the record of the run");
+      "neither DURE_STATE_DIR nor HOME is set: there is no directory for the record of the run");
 }
 
 RunPaths RunStore::paths(const RunId& id) const { return {runsDirectory() + "/" + id.text()}; }

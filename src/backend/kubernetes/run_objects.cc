@@ -69,7 +69,7 @@ runs::RunView viewOf(const KubeRun& run, const RunObjects& objects) {
   runs::RunView view{
       .id = {.name = run.job, .number = run.number},
       .in_charge = objects.manager && isAtWork(*objects.manager),
-      .place = fmt::format("configmap {} in namespace {}", run.object(), run.name_space)};
+      .record = fmt::format("configmap {} in namespace {}", run.object(), run.name_space)};
   spec::Loaded loaded =
       spec::loadJobText("", objects.record->value("data", json::object()).value(kJobKey, ""), {});
   if (loaded.ok()) view.job = std::move(loaded.job);
