@@ -33,7 +33,7 @@ constexpr milliseconds kLoadWindow{10};
 constexpr milliseconds kLongestLoad{3000};
 constexpr milliseconds kNetworkComes{20'000};
 constexpr milliseconds kTryAgain{500};
-// For the last words to be written, by a reader that may never take them.
+// For the final output to be written, to a reader that may never take it.
 constexpr milliseconds kWordsPatience{10'000};
 constexpr milliseconds kSoon{20};
 
@@ -481,7 +481,7 @@ void Agent::leave() {
   if (std::exchange(left_, true) || exit_code_ != 0) return;
   coordinator_->send(protocol::raw(protocol::MessageType::kFinished), "");
   coordinator_->finish();
-  // With nothing to wait for, the loop ends by itself when the last words are out.
+  // With nothing to wait for, the loop ends by itself when the final output is out.
   beat_timer_.cancel();
   kill_timer_.cancel();
 }

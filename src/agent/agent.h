@@ -117,8 +117,8 @@ class Agent {
   struct Ranked {
     std::unique_ptr<RunningProgram> program;  // empty: not started yet, or it could not be
     bool reported = false;
-    bool ending = false;  // by itself, when everybody was told to stop
-    bool asked = false;   // it had been told to stop when it ended
+    bool ending = false;  // by itself, when the agent asks everybody to stop
+    bool asked = false;   // the agent had asked it to stop when it ended
     std::int64_t ended_ms = 0;
   };
   std::vector<Ranked> programs_;

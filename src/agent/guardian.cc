@@ -25,7 +25,7 @@ using std::chrono::steady_clock;
 constexpr const char* kName = "task-guard";
 // An agent whose coordinator died ends everything at once.
 constexpr milliseconds kAgentEnds{1500};
-// For what an agent left that could not see to it; one that ended in good order has tried already.
+// For what an agent left that could not see to it; one that ended cleanly has tried already.
 constexpr milliseconds kPatience{5000};
 constexpr milliseconds kSecondTry{300};
 

@@ -68,7 +68,7 @@ TEST_F(OutputWriterTest, WhatNobodyCanReadIsDropped) {
   EXPECT_TRUE(writer.idle());
 }
 
-TEST_F(OutputWriterTest, LastWordsAreWrittenIfSomebodyReads) {
+TEST_F(OutputWriterTest, FinalOutputIsWrittenIfSomebodyReads) {
   const std::string words(200'000, 'w');
   std::optional<OutputWriter> writer;
   writer.emplace(write_.get(), [] {});

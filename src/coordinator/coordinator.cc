@@ -18,7 +18,7 @@ using tcp = asio::ip::tcp;
 constexpr const char* kPart = "coordinator";
 constexpr auto kTick = std::chrono::milliseconds(100);
 // For what an agent has sent before it ended.
-constexpr auto kLastWordsPatience = std::chrono::seconds(5);
+constexpr auto kFinalOutputPatience = std::chrono::seconds(5);
 // The folder goes in pieces of this size.
 constexpr std::size_t kFolderPiece = 256u << 10u;
 
@@ -298,14 +298,14 @@ void Coordinator::disconnected(Agent& agent, const std::string& why) {
   if (last->gone) see(gang::TaskGone{last->task});
 }
 
-// The task's last words may still be in the connection: it is gone when they have been read. A host
-// that lost its power does not close connections, so that is not waited for long.
+// The task's final output may still be in the connection: the task is gone when that has been read.
+// A host that lost its power does not close connections, so the coordinator does not wait long.
 void Coordinator::gone(const std::string& task) {
   const auto known = agents_.find(task);
   if (known == agents_.end()) return see(gang::TaskGone{task});
   const std::shared_ptr<Agent> agent = known->second;
   agent->gone = true;
-  agent->patience->expires_after(kLastWordsPatience);
+  agent->patience->expires_after(kFinalOutputPatience);
   agent->patience->async_wait([this, agent](const boost::system::error_code& cancelled) {
     if (cancelled) return;
     agent->connection->close();
@@ -403,7 +403,7 @@ void Coordinator::performStop(const gang::StopTask& action) {
   waiting_.clear();
   const auto agent = agents_.find(action.task);
   if (agent == agents_.end()) {
-    // Without a connection there is nobody to ask, unless it has left in good order.
+    // Without a connection there is nobody to ask, unless it has left cleanly.
     if (!gang_.hasFinished(action.task)) backend_.kill(action.task);
     return;
   }

@@ -1,4 +1,4 @@
-// How agents are let in, and strangers kept from being a burden.
+// Admits agents, and keeps strangers from being a burden.
 #include <chrono>
 
 #include "base/log.h"

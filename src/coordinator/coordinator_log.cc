@@ -20,7 +20,7 @@ struct SeenWords {
     const std::string how =
         seen.exit.error.empty() ? describeExit(seen.exit.status) : "it could not be started";
     return fmt::format("exited: process {} of {}, after {} ms: {}{}", seen.exit.process, seen.task,
-                       seen.exit.ran_ms, how, seen.exit.asked ? " (it had been told to stop)" : "");
+                       seen.exit.ran_ms, how, seen.exit.asked ? " (after a request to stop)" : "");
   }
   std::string operator()(const gang::TaskFinished& seen) const { return "finished: " + seen.task; }
   std::string operator()(const gang::TaskLost& seen) const {

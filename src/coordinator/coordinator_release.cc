@@ -1,4 +1,4 @@
-// How the programs of a gang that has come together are let in.
+// Releases the programs of a gang that is complete.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -76,7 +76,7 @@ void Coordinator::named(const std::string& task) {
 }
 
 // Programs load interpreters and libraries for a second or more. When there are more of them than
-// cores, they are let in as others have loaded: all at once, they only drive each other out of the
+// cores, it releases them as others have loaded: all at once, they only drive each other out of the
 // caches, and the last is ready a fifth later.
 void Coordinator::releaseSome() {
   while (!waiting_.empty()) {

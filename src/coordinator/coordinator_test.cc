@@ -285,7 +285,7 @@ TEST_F(CoordinatorTest, RunsAGangToItsEnd) {
   b.send(protocol::MessageType::kExited, protocol::Exited{.process = 0});
   until(
       [&] { return got(a, protocol::MessageType::kStop) && got(b, protocol::MessageType::kStop); });
-  // The last words come after the backend has seen the task go.
+  // The final output comes after the backend has seen the task go.
   backend.gone("worker-0");
   backend.gone("worker-1");
   a.print(0, "last words\n");

@@ -17,7 +17,7 @@ struct JoinOptions {
   int generation = 0;
   std::string coordinator;  // "address:port"
   std::string secret;
-  bool encrypted = false;  // what agent and coordinator say to each other
+  bool encrypted = false;  // the connection between agent and coordinator
 };
 
 // Where tasks run. Called from the coordinator's thread only.
@@ -40,14 +40,14 @@ class Backend {
     std::function<void(const std::string& task, const std::string& why, bool by_program)> taken;
     // Nothing of a started task is left: neither its agent nor any process below it.
     std::function<void(const std::string& task)> gone;
-    // These cannot be killed, whatever the task; told before it is said to be gone.
+    // These cannot be killed, whatever the task; called before `gone`.
     std::function<void(const std::string& processes)> left;
   };
   // Before anything else.
   virtual void listen(Handlers handlers) = 0;
 
-  // What the environment of the ranks will be made of. Nothing starts. Invalid if the job cannot
-  // run here as it is written.
+  // The site that the ranks' environment is made of. Starts nothing. Invalid if the job cannot run
+  // here as it is written.
   virtual Result<Site> survey() = 0;
   // Looks for nodes for a gang with at most so many workers: all of it or nothing.
   virtual void place(int generation, int workers) = 0;
@@ -56,7 +56,7 @@ class Backend {
   // Starts the agents of the gang that was placed, and returns before they run. Idempotent: a task
   // that already exists is not started twice.
   virtual void start(const Roster& roster, const JoinOptions& join) = 0;
-  // Makes an end of whatever is left of the task, without asking it. Success also if it is gone.
+  // Kills whatever is left of the task. Idempotent: success also if it is gone.
   virtual void kill(const std::string& task) = 0;
   // The node of the cluster that the task runs on; empty where there are none, or it is not known.
   virtual std::string nodeOf(const std::string&) { return ""; }

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
-#include "gang/last_words.h"
+#include "gang/final_output.h"
 
 namespace dure::gang {
 namespace {

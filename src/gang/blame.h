@@ -4,7 +4,7 @@
 
 #include "protocol/protocol.h"
 
-// Why a process failed, as far as its end and its last words tell.
+// Why a process failed, as far as its exit status and its final output tell.
 namespace dure::gang {
 
 // The line that explains the failure, or nothing: of standard error the exception that was raised

@@ -39,7 +39,7 @@ void addDure(Environment& env, const ProcessView& process) {
 }
 
 // Where the first rank waits for the others.
-void addMeetingPoint(Environment& env, const Roster& roster, const Site& site) {
+void addRendezvous(Environment& env, const Roster& roster, const Site& site) {
   const Endpoint& first = site.tasks.at(roster.tasks.front().name());
   env[variables::kMasterAddress] = first.address;
   env[variables::kMasterPort] = text(first.port);
@@ -53,7 +53,7 @@ Environment environmentOf(const spec::Job& job, const Roster& roster, const Site
   const ProcessView view{job, roster, site, task, numbersOf(roster, task, process), generation};
   Environment env;
   addDure(env, view);
-  if (!strategy.hasLauncher()) addMeetingPoint(env, roster, site);
+  if (!strategy.hasLauncher()) addRendezvous(env, roster, site);
   strategy.addVariables(env, view);
   // What the job says itself comes last and wins.
   for (const auto& [name, value] : job.env) env[name] = value;

@@ -23,7 +23,7 @@ spec::Job makeJob(spec::Strategy strategy, int workers, int processes = 1) {
   return job;
 }
 
-// Two hosts, tasks dealt over them in turn.
+// Two hosts, tasks assigned to them round-robin.
 Site makeSite(const spec::Job& job) {
   Site site;
   site.run = "mnist.2";

@@ -176,7 +176,7 @@ void Gang::onExited(const ProcessExited& seen) {
   entry.code = seen.exit.status.code;
   entry.signal = seen.exit.status.signal;
   write(entry);
-  // Somebody told the agent to end, as Kubernetes does when it empties a node; it was not us. A
+  // The platform told the agent to end, as Kubernetes does when it drains a node; it was not us. A
   // program that ends well then has not done its work, it only has good manners.
   if (seen.exit.asked && phase_ == Phase::kRunning) {
     return onLost({.task = seen.task, .why = "it was told to stop from outside"});

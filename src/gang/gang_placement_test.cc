@@ -17,7 +17,7 @@ TEST(Gang, WithoutAPlaceNothingStartsAndTheReasonIsToldOnce) {
   script.see(GangWaits{"waiting for 2 GPUs"});
   EXPECT_THAT(script.take(), ElementsAre("pending: waiting for 2 GPUs"));
   script.pass(Duration(3'600'000));
-  EXPECT_THAT(script.take(), IsEmpty()) << "waiting for a place is no failure";
+  EXPECT_THAT(script.take(), IsEmpty()) << "waiting for free nodes is no failure";
   script.see(GangPlaced{makeRoster(script.job, 2)});
   EXPECT_THAT(script.take(), ElementsAre("starting", "start worker-0", "start worker-1"));
 }
@@ -48,7 +48,7 @@ TEST(Gang, ThePlaceDecidesHowManyWorkersThereAreAndTheNextGenerationAsksForAllAg
 
 TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
   Script script(plainJob(2));
-  script.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
+  script.see(TaskRefused{.task = "worker-1", .why = "cannot pull image x", .for_good = true});
   script.goneAll();
   EXPECT_THAT(script.words, testing::Contains(HasSubstr("worker-1 cannot start: image x")));
   EXPECT_EQ(script.words.back(), "finish infrastructure failed");
@@ -56,7 +56,7 @@ TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
   again.joinAll();
   again.see(TaskLost{"worker-0", "gone"});
   again.goneAll();
-  again.see(TaskRefused{.task = "worker-1", .why = "image x cannot be had", .for_good = true});
+  again.see(TaskRefused{.task = "worker-1", .why = "cannot pull image x", .for_good = true});
   again.goneAll();
   EXPECT_NE(again.gang.phase(), Gang::Phase::kFinished);
 }

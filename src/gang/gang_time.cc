@@ -56,7 +56,7 @@ void Gang::onTick() {
         for (const auto& [name, member] : members_) {
           if (!member.joined) missing.push_back(name);
         }
-        // Waiting so long again would not help: those that did not come are given up now.
+        // Waiting so long again would not help: the gang gives up those that have not joined.
         for (const std::string& name : missing) {
           members_.at(name).lost = true;
           missed_[name] = kMissesUntilGivenUp;

@@ -64,8 +64,8 @@ class LaunchStrategy {
   // What a task needs beside its environment.
   virtual TaskFiles files(const spec::Job& job, const Roster& roster, const Task& task) const;
 
-  // Whether ranks meet at a key-value store of the coordinator, and what is in it before the first
-  // of them asks: "scope/key" to value.
+  // Whether ranks rendezvous at a key-value store of the coordinator, and what is in it before the
+  // first of them asks: "scope/key" to value.
   virtual bool needsStore() const { return false; }
   virtual std::map<std::string, std::string> store(const Roster& roster) const;
 };

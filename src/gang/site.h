@@ -15,8 +15,8 @@ struct Endpoint {
   int port = 0;
 };
 
-// What the place where a job runs says about itself before anything starts. The environment of
-// every rank is a function of the job and of this, so it can be printed beforehand.
+// What a backend says about its machine or cluster before anything starts. The environment of every
+// rank is a function of the job and of this, so it can be printed beforehand.
 struct Site {
   std::string run;                        // the run's name: "train.2"; empty: there is no record
   std::string run_id;                     // of this run and no other, whatever their names

@@ -45,8 +45,8 @@ class Script {
   const spec::Job job;
   Gang gang;
   std::vector<std::string> words;
-  const bool places_at_once;  // whenever it is asked for
-  int asked = 0;              // workers, when a place was last asked for
+  const bool places_at_once;  // whenever the gang has to be placed
+  int asked = 0;              // workers, when the gang last had to be placed
 
  private:
   void add(const std::vector<Action>& actions) {

@@ -11,7 +11,7 @@
 
 namespace dure::protocol {
 
-// What an agent is told when it is started. It stands in the agent's environment and is taken out
+// The options of an agent. They stand in the agent's environment and it takes them out
 // of what the programs see.
 struct AgentOptions {
   std::string coordinator;  // "address:port"
@@ -33,7 +33,7 @@ inline std::string agentLock(const std::string& directory) { return directory + 
 // program.
 inline constexpr int kEndNow = SIGALRM;
 
-// How an agent's complaints begin on its standard error: whoever has only its last words tells by
+// How an agent's complaints begin on its standard error: whoever has only its final output tells by
 // this that it was the agent, and not the program, that failed.
 inline constexpr std::string_view kAgentWords = "dure-agent: ";
 // What the agent complained of, if these are such words.

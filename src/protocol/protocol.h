@@ -67,7 +67,7 @@ struct Hello {
 // The agent is one of the gang. It waits for Start.
 struct Welcome {
   int heartbeat_ms = 1000;   // between two beats
-  std::int64_t stop_ms = 0;  // from SIGTERM to SIGKILL when the agent itself is told to end
+  std::int64_t stop_ms = 0;  // from SIGTERM to SIGKILL when the agent itself gets a SIGTERM
   // Every beat is answered by kAlive; an agent that hears nothing for so long ends its task, since
   // by then it is taken for lost. 0: beats are not answered.
   std::int64_t lease_ms = 0;
@@ -111,9 +111,9 @@ struct Start {
 struct Exited {
   int process = 0;
   ExitStatus status;
-  std::int64_t at_ms = 0;   // wall clock of its end, or of its last words if those came just before
+  std::int64_t at_ms = 0;  // wall clock of its end, or of its final output if that came just before
   std::int64_t ran_ms = 0;  // how long it ran
-  bool asked = false;       // it had been told to stop
+  bool asked = false;       // somebody had asked it to stop
   std::string error;        // it could not even be started
   std::string tail;         // the last lines of its standard output
   std::string errors;       // the first and the last lines of its standard error

@@ -127,7 +127,7 @@ class World {
         }
       } else if (const auto* place = std::get_if<gang::PlaceGang>(&action)) {
         require(place->generation == generation_ + 1, "the next generation is placed");
-        require(alive_.empty(), "no place is looked for while somebody is there");
+        require(alive_.empty(), "the gang is not placed while a task is alive");
         wanted_ = place->workers;
       } else if (std::holds_alternative<gang::StartGang>(action)) {
         require(alive_.empty(), "a gang is started once in a generation");

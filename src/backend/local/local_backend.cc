@@ -70,18 +70,18 @@ Status findCommand(const spec::Job& job, const gang::Site& site) {
 }
 
 // The next GPUs of this machine for each task that asks for some.
-std::map<std::string, std::string> dealGpus(const gang::Roster& roster) {
+std::map<std::string, std::string> assignGpus(const gang::Roster& roster) {
   const auto ours = machineGpus();
-  std::map<std::string, std::string> dealt;
+  std::map<std::string, std::string> assigned;
   std::size_t next = 0;
   for (const gang::Task& task : roster.tasks) {
     for (int i = 0; i < task.gpus; ++i, ++next) {
-      std::string& gpus = dealt[task.name()];
+      std::string& gpus = assigned[task.name()];
       if (!gpus.empty()) gpus += ",";
       gpus += ours ? ours->at(next) : std::to_string(next);
     }
   }
-  return dealt;
+  return assigned;
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ Result<gang::Site> LocalBackend::survey() {
         .port = port + static_cast<int>(i)};
     if (!addresses.empty()) networks_[name] = job.local.networks[i % addresses.size()];
   }
-  site.gpus = dealGpus(roster);
+  site.gpus = assignGpus(roster);
   // After the last of the tasks' own.
   if (gang::strategyOf(job).needsStore()) site.store_port = port + count - 1;
   return site;

@@ -229,7 +229,7 @@ class VisibleGpus {
   VisibleGpus& operator=(const VisibleGpus&) = delete;
 };
 
-TEST_F(LocalBackends, TheVisibleGpusAreTheOnesThatAreDealt) {
+TEST_F(LocalBackends, TheVisibleGpusAreTheOnesThatAreAssigned) {
   const VisibleGpus visible("3, GPU-5c,7,-1,8");
   const auto site = survey(job("workers: 3\nstrategy: torch\nresources: {gpus: 1}\n"));
   ASSERT_TRUE(site) << site.error().message();

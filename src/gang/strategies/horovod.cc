@@ -1,5 +1,5 @@
-// Horovod: its ranks agree through Gloo, and meet at the coordinator's key-value store, or through
-// MPI, and are started as MPI's are.
+// Horovod: its ranks agree through Gloo, and rendezvous at the coordinator's key-value store, or
+// through MPI, and are started as MPI's are.
 #include <fmt/core.h>
 
 #include "gang/strategies/mpi.h"

@@ -1,4 +1,4 @@
-// Dure's own trainer: told by a file what to train, it needs no program.
+// Dure's own trainer: a file says what to train, so it needs no program.
 #include "base/rank_names.h"
 #include "gang/strategies/strategies.h"
 #include "spec/print.h"

@@ -14,7 +14,7 @@ class Tensorflow : public LaunchStrategy {
   void addVariables(Environment& env, const ProcessView& process) const override {
     nlohmann::json cluster = nlohmann::json::object();
     for (const Task& member : process.roster.tasks) {
-      // The evaluator is told of the cluster but is not part of it.
+      // The evaluator knows the cluster but is not part of it.
       if (member.role == Role::kEvaluator) continue;
       const Endpoint& endpoint = process.site.tasks.at(member.name());
       cluster[roleName(member.role)].push_back(

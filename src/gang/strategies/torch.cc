@@ -98,8 +98,8 @@ class Torch : public LaunchStrategy {
     // For who chooses c10d instead: torchrun would guess from host names who is to have the store.
     env["PET_RDZV_CONF"] = numbers.group == 0 ? "is_host=1" : "is_host=0";
     env["PET_MAX_RESTARTS"] = "0";
-    // torchrun 1.13 fails on Python 3.11 unless it is told of a process whose output to redirect.
-    // So it is told of one that does not exist.
+    // torchrun 1.13 fails on Python 3.11 unless it has a process whose output to redirect.
+    // So it gets one that does not exist.
     if (numbers.slots <= kLastRedirected) {
       env["PET_REDIRECTS"] = fmt::format("{}:1", kLastRedirected);
       env["PET_TEE"] = env["PET_REDIRECTS"];

@@ -1,4 +1,4 @@
-#include "gang/last_words.h"
+#include "gang/final_output.h"
 
 #include <algorithm>
 #include <array>
