@@ -63,7 +63,7 @@ class Runner {
     std::function<Status()> body;
     bool over = false;
   };
-  // What goes wrong in torch's own functions is told in the same way.
+  // It reports errors of torch's own functions in the same way.
   template <typename Body>
   static Status guarded(const Body& body) {
     try {

@@ -1,6 +1,6 @@
-// What bench/allreduce could at best find: processes that share their numbers' memory from the
-// start, keep in step by spinning, check nothing, and sum in one pass. Prints per size what a sum
-// took, on average over each batch. The numbers are fresh for every sum, as gradients are.
+// What bench/allreduce could at best find: processes whose buffers are shared from the start, that
+// synchronise by spinning, check nothing, and reduce in one pass. Prints per size how long an
+// all-reduce took, on average over each batch. The numbers are fresh for each, as gradients are.
 //   bare RANKS BATCHES BYTES:COUNT…
 
 #include <sched.h>
@@ -37,7 +37,7 @@ void* shared(std::size_t bytes) {
   return memory;
 }
 
-void meet() {
+void barrier() {
   static unsigned turn = 0;
   counters[rank].value.store(++turn, std::memory_order_release);
   static const bool crowded = ranks > sysconf(_SC_NPROCESSORS_ONLN);
@@ -81,11 +81,11 @@ void measure(std::size_t bytes, int count, int batches) {
     std::chrono::duration<double> took{0};
     for (int turn = 0; turn < count; ++turn) {
       for (std::size_t i = 0; i < all; ++i) numbers[rank][i] = number(i, turn, rank);
-      meet();
+      barrier();
       const auto began = std::chrono::steady_clock::now();
-      meet();
+      barrier();
       ranks == 2 ? sumPart<2>(begin, end) : sumPart<4>(begin, end);
-      meet();
+      barrier();
       took += std::chrono::steady_clock::now() - began;
     }
     for (std::size_t i = 0; i < all; ++i) {

@@ -27,7 +27,7 @@ constexpr unsigned kCloseOnExec = 4;  // CLOSE_RANGE_CLOEXEC, which older header
 // The limit of descriptors before we raised it.
 std::optional<rlimit> given_limit;
 
-// What the child could not do, told through the memory that vfork shares.
+// What the child could not do, written to the memory that vfork shares.
 struct ChildFailure {
   const char* step = nullptr;
   int number = 0;

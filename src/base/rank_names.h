@@ -2,8 +2,8 @@
 
 #include <string>
 
-// The names by which a rank is told of its job. The gang writes what the trainer, the agents and
-// whoever ends what a run has left behind read: all of them say it with these.
+// The names in a rank's environment. The gang writes what the trainer, the agents and the clean-up
+// of a lost run read: all of them use these.
 namespace dure {
 
 namespace variables {

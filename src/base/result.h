@@ -12,7 +12,7 @@ enum class Code {
   kNotFound,     // the thing named does not exist
   kExists,       // the thing to be made is there already
   kConflict,     // somebody else changed it meanwhile: read it again
-  kUnavailable,  // the place where things run cannot do it now
+  kUnavailable,  // the machine, the cluster or a peer cannot do it now
   kDenied,       // not allowed
   kIo,           // the operating system said no
 };

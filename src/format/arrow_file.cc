@@ -68,7 +68,7 @@ class Taken {
   std::map<std::size_t, std::size_t> ranges_;  // from where to where
 };
 
-// Adds what the message says. The reason for refusing it has no place yet.
+// Adds what the message says. The reason for refusing it has no offset yet.
 Status addMessage(const Message& message, bool& has_schema, ArrowFile& arrow) {
   FlatBuffer head(message.head);
   const FlatTable content = head.root().table(2);

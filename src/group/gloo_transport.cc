@@ -8,7 +8,7 @@ namespace {
 
 using c10d::ProcessGroupGloo;
 
-// Gloo tells with an exception that a peer is gone or does not come, in words for its makers.
+// Gloo throws if a peer is gone or does not come, in words for its makers.
 Error unreachable(const std::exception& exception) {
   const std::string text = exception.what();
   return Error(Code::kUnavailable,

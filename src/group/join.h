@@ -31,7 +31,7 @@ struct StoreJoin {
 // is not used afterwards.
 Result<std::unique_ptr<TwoLevelGroup>> joinThroughStore(const StoreJoin& join);
 
-// The hosts of ranks whose hosts are told apart by these texts, one for each rank.
+// The topology of ranks whose hosts have these identities, one for each rank.
 Topology topologyOf(int rank, const std::vector<std::string>& host_of_rank);
 
 }  // namespace dure::group
