@@ -20,7 +20,7 @@ constexpr const char* kAbout =
     "  dure-agent rsh TASK COMMAND…   run a command in another task of the gang\n"
     "  dure-agent install PATH DIR…   put a copy of this program there, and make the directories\n"
     "  dure-agent send PATH           write a file or a directory to standard output\n"
-    "  dure-agent wait                do nothing until told to end\n"
+    "  dure-agent wait                do nothing until SIGTERM\n"
     "  dure-agent guard               start an agent, and end what it leaves if it is killed\n"
     "  dure-agent --version\n";
 

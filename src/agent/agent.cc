@@ -241,7 +241,7 @@ void Agent::takeFolder(std::string_view piece) {
   if (folder_.size() < whole) return;
   if (folder_.size() > whole || options_.folder.empty() ||
       sha256Hex(folder_) != welcome_.folder_hash) {
-    return giveUp("the folder of the programs came in damaged");
+    return giveUp("the archive of the programs arrived damaged");
   }
   if (auto unpacked = bundle::unpackFolder(folder_, options_.folder); !unpacked) {
     return giveUp("unpack the folder of the programs: " + unpacked.error().message());

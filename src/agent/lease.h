@@ -23,7 +23,7 @@ struct BootClock {
 // in.
 class Lease {
  public:
-  // `expired` is called once, by the lease's thread.
+  // The lease's thread calls `expired` once.
   Lease(std::chrono::milliseconds length, std::function<void()> expired);
   // Returns when `expired`, if it has been called, has returned.
   ~Lease();

@@ -21,8 +21,8 @@ class LinePipe : public std::enable_shared_from_this<LinePipe> {
 
   LinePipe(asio::io_context& loop, Fd fd, Lines lines);
 
-  // `more` is asked before each read: while it says no, the pipe fills up and its writer waits,
-  // until resume() is called. Calls `after` after each read.
+  // Asks `more` before each read: while it says no, the pipe fills up and its writer waits
+  // (back-pressure), until somebody calls resume(). Calls `after` after each read.
   void start(std::function<bool()> more, std::function<void()> after);
   void resume();
 

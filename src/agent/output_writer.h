@@ -13,12 +13,12 @@
 namespace dure::agent {
 
 // Writes to a descriptor that may block for minutes, as a container's standard output does when its
-// runtime hangs, from a thread of its own. What waits is bounded by whoever asks hasRoom() before
-// they take more.
+// runtime hangs, from a thread of its own. Callers ask hasRoom() before they take more, which
+// bounds what waits (back-pressure).
 class OutputWriter {
  public:
-  // `drained` is called by the writer's thread when there is room again after there was none, and
-  // when all has been written.
+  // The writer's thread calls `drained` when there is room again after there was none, and when all
+  // has been written.
   OutputWriter(int fd, std::function<void()> drained);
   // Gives what waits a moment more to be written, as long as something of it is.
   ~OutputWriter();

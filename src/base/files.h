@@ -17,8 +17,8 @@ namespace dure {
 // that can be read, pipes included.
 Result<std::string> readFile(const std::string& path, std::size_t limit);
 
-// The new content under `path`, or the old one, but never half of either: written beside it,
-// synced, renamed. `mode` is that of the new file.
+// Replaces the file by an atomic rename: readers see the new content or the old one, never half of
+// either, also after a power cut. `mode` is that of the new file.
 Status replaceFile(const std::string& path, std::string_view content, mode_t mode = 0644);
 
 // Writes all of `data`, however often the system takes only a part.
@@ -27,7 +27,7 @@ Status writeAll(int fd, std::string_view data);
 Status makeDirectories(const std::string& path);
 // Success also if there is nothing at `path`. Links are removed, not followed.
 Status removeTree(const std::string& path);
-// Makes what was created or renamed inside `path` outlive a power cut.
+// Makes what was created or renamed inside `path` durable.
 Status syncDirectory(const std::string& path);
 // The names inside, sorted; empty if there is no such directory.
 std::vector<std::string> listDirectory(const std::string& path);

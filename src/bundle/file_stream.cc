@@ -89,7 +89,7 @@ FileReceiver::~FileReceiver() {
 
 Status FileReceiver::take(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (finished_) return Error(Code::kInvalid, "more came than was announced");
+    if (finished_) return Error(Code::kInvalid, "the file stream goes on after its end");
     if (file_) {
       const std::string_view piece = bytes.substr(
           0, static_cast<std::size_t>(std::min<std::int64_t>(left_, std::ssize(bytes))));
@@ -105,7 +105,7 @@ Status FileReceiver::take(std::string_view bytes) {
     }
     const std::size_t newline = bytes.find('\n');
     line_ += bytes.substr(0, newline);
-    if (line_.size() > kLongestHeader) return Error(Code::kInvalid, "what came is no file");
+    if (line_.size() > kLongestHeader) return Error(Code::kInvalid, "malformed file stream");
     if (newline == std::string_view::npos) return {};
     bytes.remove_prefix(newline + 1);
     if (auto begun = begin(std::exchange(line_, {})); !begun) return begun;
@@ -115,21 +115,21 @@ Status FileReceiver::take(std::string_view bytes) {
 
 Status FileReceiver::begin(const std::string& line) {
   const json header = json::parse(line, nullptr, false);
-  if (!header.is_object()) return Error(Code::kInvalid, "what came is no file");
+  if (!header.is_object()) return Error(Code::kInvalid, "malformed file stream");
   if (header.contains("files") && header["files"].is_number_integer()) {
     if (header["files"].get<std::int64_t>() != files_) {
-      return Error(Code::kInvalid, "not all files have come");
+      return Error(Code::kInvalid, "the file stream lacks files");
     }
     finished_ = true;
     return {};
   }
   if (!header.contains("size") || !header["size"].is_number_integer() || !header.contains("path") ||
       !header["path"].is_string()) {
-    return Error(Code::kInvalid, "what came is no file");
+    return Error(Code::kInvalid, "malformed file stream");
   }
   const fs::path name = header["path"].get<std::string>();
   left_ = header["size"].get<std::int64_t>();
-  if (!staysInside(name) || left_ < 0) return Error(Code::kInvalid, "what came is no file");
+  if (!staysInside(name) || left_ < 0) return Error(Code::kInvalid, "malformed file stream");
   path_ = name.empty() ? target_ : (fs::path(target_) / name).string();
   temporary_ = path_ + std::string(kUnfinished);
   const std::string parent = fs::path(path_).parent_path();
@@ -153,7 +153,7 @@ Status FileReceiver::end() {
 
 Status FileReceiver::finish() {
   if (finished_) return {};
-  return Error(Code::kUnavailable, "the connection broke before all files had come");
+  return Error(Code::kUnavailable, "the connection broke before all files had arrived");
 }
 
 }  // namespace dure::bundle

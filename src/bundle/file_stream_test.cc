@@ -75,7 +75,7 @@ TEST_F(FileStreams, ABrokenConnectionLeavesNoHalfFile) {
     {
       FileReceiver files(root_ / "home/model.h5");
       ASSERT_TRUE(files.take(std::string_view(bytes).substr(0, cut)));
-      EXPECT_THAT(files.finish().error().message(), HasSubstr("before all files had come"));
+      EXPECT_THAT(files.finish().error().message(), HasSubstr("before all files had arrived"));
     }
     EXPECT_FALSE(fs::exists(root_ / "home/model.h5.part"));
     EXPECT_EQ(fs::exists(root_ / "home/model.h5"), cut > 1000) << "whole, or not there";

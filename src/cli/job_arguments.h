@@ -10,8 +10,7 @@
 namespace dure::cli {
 
 // The options of run, check, env and plan that say which job is meant: a file, or options and a
-// program behind
-// "--".
+// program behind "--".
 struct JobArguments {
   std::string file;
   std::vector<std::string> sets;

@@ -124,7 +124,7 @@ void addRender(CLI::App& app, Context& context) {
       "mpi, horovod and a folder that is sent along need `dure run --on kubernetes`.\n"
       "  dure render job.yaml | kubectl create -n NAMESPACE -f -\n"
       "  dure render job.yaml --set deploy=false --set create_pvc_checkpoint=true    the claim\n"
-      "  dure render job.yaml --set deploy=false --set create_volume_inspector=true  a look at it\n"
+      "  dure render job.yaml --set deploy=false --set create_volume_inspector=true  inspect it\n"
       "  dure render --nfs shared --nfs-size 10Gi --namespace NAMESPACE              shared "
       "storage");
   arguments->job.addTo(*command);

@@ -29,8 +29,7 @@ void runCommand(Context& context, const RunArguments& arguments) {
   }
   if (!arguments.resume.empty()) {
     if (!arguments.job.adHoc() || context.has_program) {
-      return context.mistake(
-          "--resume takes up a run as it is: it goes with no job file or program");
+      return context.mistake("--resume continues a run as it is: it takes no job file or program");
     }
     context.code = resumeLocal(context, *store, arguments.resume, arguments.detach);
     return;

@@ -141,7 +141,7 @@ class Admission {
                          request.members);
     }
     if (request.member < 0 || request.member >= members || hasCome(request.member)) {
-      return fmt::format("member {} of this host came twice", request.member);
+      return fmt::format("member {} of this host joined twice", request.member);
     }
     return "";
   }

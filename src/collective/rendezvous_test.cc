@@ -99,7 +99,7 @@ TEST(Rendezvous, MembersThatDoNotFitAreRefused) {
   expectRefused(request, "one member says that this host has 2 of them, another 3");
   request = good;
   request.member = 0;
-  expectRefused(request, "member 0 of this host came twice");
+  expectRefused(request, "member 0 of this host joined twice");
   request = good;
   request.layout = kLayout + 1;
   expectRefused(request, "a member of this host is of another version");

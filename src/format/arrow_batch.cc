@@ -150,8 +150,9 @@ Result<ArrowRange> rangeAt(const ArrowField& field, const ArrowColumn& column, s
                                 ? column.children[0].length
                                 : static_cast<std::int64_t>(column.data.size());
   if (range.begin < 0 || range.begin > range.end || range.end > most) {
-    return Error(Code::kInvalid, fmt::format("its place, {} to {}, is not within the {} there are",
-                                             range.begin, range.end, most));
+    return Error(Code::kInvalid,
+                 fmt::format("its offsets, {} to {}, are not within the {} there are", range.begin,
+                             range.end, most));
   }
   return range;
 }

@@ -24,10 +24,9 @@ struct Safetensors {
 // numbers' size. Everything the header says is checked first.
 Result<Safetensors> readSafetensors(const std::string& path);
 
-// Writes to a name beside `path`, syncs, renames: all of it or none. The data begins at a multiple
-// of
-// 64. The format allows no holes, so the arrays with the widest numbers come first, in their order:
-// each then begins at a multiple of its numbers' size.
+// Writes all of it or none (atomic rename). The data begins at a multiple of 64. The format allows
+// no holes, so the arrays with the widest numbers come first, in their order: each then begins at a
+// multiple of its numbers' size.
 Status writeSafetensors(const std::string& path, const Safetensors& content);
 
 }  // namespace dure::format

@@ -61,7 +61,7 @@ int likelyCause(const protocol::Exited& exit) {
   return tellsOfLostConnection(explainingLine(exit)) ? 2 : 1;
 }
 
-bool cannotHeal(const protocol::Exited& exit) {
+bool wouldFailAgain(const protocol::Exited& exit) {
   const std::string line = explainingLine(exit);
   const std::string exception = exceptionName(lastException(exit.errors));
   constexpr std::array kMistakes{"ModuleNotFoundError", "ImportError", "SyntaxError",

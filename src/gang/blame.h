@@ -20,7 +20,7 @@ int likelyCause(const protocol::Exited& exit);
 
 // True if the program would fail so as often as it is started: a module or a command that is not
 // there, a mistake in the language, arguments that it refuses.
-bool cannotHeal(const protocol::Exited& exit);
+bool wouldFailAgain(const protocol::Exited& exit);
 
 // The sentence that says how a process failed: "rank 3 (worker-3) exited with 1 in generation 2,
 // after 41 s: RuntimeError: …".

@@ -183,7 +183,7 @@ TEST(LikelyCause, ALostConnectionRanksBehindAndACrashBefore) {
 
 TEST(CannotHeal, OnlyMistakesThatAnotherStartDoesNotMend) {
   const auto hopeless = [](const std::string& errors, int code) {
-    return cannotHeal({.status = {code, 0}, .errors = errors});
+    return wouldFailAgain({.status = {code, 0}, .errors = errors});
   };
   EXPECT_TRUE(
       hopeless("Traceback (most recent call last):\n  File \"a.py\", line 1\n"

@@ -201,7 +201,7 @@ void Gang::onExited(const ProcessExited& seen) {
       .reason = failureSentence(whoIs(*task, seen.exit.process), seen.exit, generation_),
       .cause = {likelyCause(seen.exit), seen.exit.at_ms},
       .failure = failureOf(*entry.rank, seen.exit)};
-  if (isMistake(seen.exit)) verdict.reason += "; not restarted: this cannot heal";
+  if (isMistake(seen.exit)) verdict.reason += "; not restarted: it would fail again";
   if (phase_ == Phase::kRunning) {
     stop(std::move(verdict), job_.timeouts.stop);
   } else if (verdict_ && verdict_->kind == Verdict::Kind::kProgram &&
@@ -214,7 +214,7 @@ void Gang::onExited(const ProcessExited& seen) {
 
 // Only of the first generation, and before it did anything: what has run before may run again.
 bool Gang::isMistake(const protocol::Exited& exit) const {
-  return generation_ == 1 && exit.ran_ms < kEarly.count() && !exit.reported && cannotHeal(exit);
+  return generation_ == 1 && exit.ran_ms < kEarly.count() && !exit.reported && wouldFailAgain(exit);
 }
 
 // What is the same when a rank fails again as it did before; empty if that would tell nothing: it

@@ -126,7 +126,8 @@ TEST(GangEnd, AMistakeThatCannotHealIsNotTriedAgain) {
   EXPECT_EQ(words.back(), "finish failed");
   EXPECT_THAT(
       words[words.size() - 2],
-      HasSubstr("ModuleNotFoundError: No module named 'nosuch'; not restarted: this cannot heal"));
+      HasSubstr(
+          "ModuleNotFoundError: No module named 'nosuch'; not restarted: it would fail again"));
 }
 
 TEST(GangEnd, WhatHasRunBeforeIsTriedAgainWhateverItSays) {

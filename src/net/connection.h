@@ -23,7 +23,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Handlers {
     std::function<void(const Frame&)> frame;
     // Once, when the peer is gone or sent what is no frame: `why` is for people. Never after
-    // close() was called by this side.
+    // this side called close().
     std::function<void(const std::string& why)> closed;
     // The queue of unsent bytes has become short again; may be empty.
     std::function<void()> drained;
@@ -32,13 +32,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   explicit Connection(Socket socket);
   ~Connection();
 
-  // Before start(): everything is encrypted with a key that both ends know, and the connection
-  // fails if the peer does not.
+  // Before start(): encrypts everything with a key that both ends know; the connection fails if the
+  // peer does not know it.
   void encrypt(const std::string& secret, TlsSide side);
 
   void start(Handlers handlers);
   void send(std::uint8_t type, std::string_view payload);
-  // Bytes that the peer has not taken yet. Above kHighWater a sender should wait for `drained`.
+  // Bytes that the peer has not taken yet. Above kHighWater a sender should wait for `drained`
+  // (back-pressure).
   std::size_t queued() const { return queued_; }
   static constexpr std::size_t kHighWater = 1u << 20u;
 
@@ -47,11 +48,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string localAddress() const;
   std::string peerAddress() const;
 
-  // Sends what is queued, and closes when the peer has taken it and closed its own side. No handler
-  // is called any more. A peer that does not close keeps the connection open: see to that with
+  // Sends what is queued, and closes when the peer has taken it and closed its own side. Calls no
+  // handler any more. A peer that does not close keeps the connection open: see to that with
   // close().
   void finish();
-  // Closes now; what is queued is dropped. No handler is called any more.
+  // Closes now, and drops what is queued. Calls no handler any more.
   void close();
 
  private:

@@ -100,7 +100,7 @@ TEST_P(Connections, WhatIsSentArrivesInOrderBothWays) {
   EXPECT_TRUE(until([&] { return a_.connection->queued() == 0; }));
 }
 
-TEST_P(Connections, ASenderIsHeldBackUntilTheOtherReads) {
+TEST_P(Connections, ASenderFeelsBackPressureUntilTheOtherReads) {
   a_.start();
   const std::string block(64u << 10u, 'x');
   // Until the system takes no more.

@@ -11,8 +11,8 @@
 
 namespace dure::protocol {
 
-// The options of an agent. They stand in the agent's environment and it takes them out
-// of what the programs see.
+// The options of an agent. They stand in the agent's environment, and it takes them
+// out of what the programs see.
 struct AgentOptions {
   std::string coordinator;  // "address:port"
   std::string secret;

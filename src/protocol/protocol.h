@@ -68,8 +68,8 @@ struct Hello {
 struct Welcome {
   int heartbeat_ms = 1000;   // between two beats
   std::int64_t stop_ms = 0;  // from SIGTERM to SIGKILL when the agent itself gets a SIGTERM
-  // Every beat is answered by kAlive; an agent that hears nothing for so long ends its task, since
-  // by then it is taken for lost. 0: beats are not answered.
+  // The lease: the coordinator answers every heartbeat by kAlive; an agent that hears nothing for
+  // so long ends its task, since by then the coordinator takes it for lost. 0: no lease.
   std::int64_t lease_ms = 0;
   // The folder that the programs start in follows in kFolder messages, packed, so many bytes of it
   // with this hash; the agent says kReady when it has it. 0: nothing follows.

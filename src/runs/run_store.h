@@ -62,7 +62,7 @@ class RunStore {
   RunId next(const std::string& name) const;
   // Makes the record and takes charge of it. A reader sees all of it or nothing.
   Result<OwnedRun> create(const spec::Job& job);
-  // Takes charge of a run whose coordinator is gone. Exists if it is not.
+  // Takes charge of a run whose coordinator has died. Exists if it lives.
   Result<OwnedRun> take(const RunId& id);
 
   // "train" is the newest run of that name, "train.2" the second. NotFound, with a suggestion.

@@ -206,7 +206,7 @@ Status CheckpointStore::begin() {
   return writeCurrent(false);
 }
 
-Status CheckpointStore::goOn(const Search& search) {
+Status CheckpointStore::resume(const Search& search) {
   training_ = search.training;
   if (auto taken = writeCurrent(search.finished); !taken) return taken;
   for (const std::string& path : search.superseded) {

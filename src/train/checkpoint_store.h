@@ -44,7 +44,7 @@ struct CheckpointOwner {
 class CheckpointStore {
  public:
   // Makes the directory. Invalid if this user may not write there. Several processes may open it;
-  // only the first of a gang calls lock, begin, goOn, clean, publish, prune and finish.
+  // only the first of a gang calls lock, begin, resume, clean, publish, prune and finish.
   static Result<CheckpointStore> open(const std::string& directory, CheckpointOwner owner);
 
   // Keeps other runs out for as long as the result lives. Exists if another process stays inside
@@ -82,12 +82,12 @@ class CheckpointStore {
   };
   Result<Search> findNewest() const;
 
-  // Both take the directory: from now on whoever took it before is refused.
+  // Both take the directory: from now on the store refuses whoever took it before (fencing).
   // A new training: what is there of an ended one stays until the first checkpoint of this one.
   Status begin();
-  // On with the training that was found. What is superseded is removed, so that it does not count
+  // Resumes the training that was found. Removes what is superseded, so that it does not count
   // among those to keep.
-  Status goOn(const Search& search);
+  Status resume(const Search& search);
   // Conflict if another generation of this run has taken the directory since, Exists if another run
   // has.
   Status checkTaken() const;

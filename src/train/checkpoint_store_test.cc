@@ -153,7 +153,7 @@ TEST_F(CheckpointStoreTest, SaysWhichRunEndedATraining) {
   EXPECT_FALSE(store.findNewest()->finished);
   // Of the same name and number, since the first was removed.
   CheckpointStore second = open("id-2", 3);
-  ASSERT_TRUE(second.goOn(*second.findNewest()));
+  ASSERT_TRUE(second.resume(*second.findNewest()));
   ASSERT_TRUE(second.finish());
   const auto search = store.findNewest();
   EXPECT_TRUE(search->finished);
@@ -203,7 +203,7 @@ TEST_F(CheckpointStoreTest, DamagedOnesAreNotCounted) {
   const auto search = store.findNewest();
   ASSERT_TRUE(search && search->found);
   EXPECT_EQ(search->found->manifest.step, 260);
-  ASSERT_TRUE(store.goOn(*search));
+  ASSERT_TRUE(store.resume(*search));
   write(store, 270, "x");
   ASSERT_TRUE(store.prune(2));
   EXPECT_TRUE(fileExists(path("step-0000000260")));
@@ -218,7 +218,7 @@ TEST_F(CheckpointStoreTest, WhoeverTookTheDirectoryLastFencesTheOthers) {
   write(older, 100, "older");
   CheckpointStore newer = open("id-1", 2);
   ASSERT_TRUE(*newer.isOfOlderGeneration());
-  ASSERT_TRUE(newer.goOn(*newer.findNewest()));
+  ASSERT_TRUE(newer.resume(*newer.findNewest()));
   EXPECT_FALSE(*newer.isOfOlderGeneration());
   for (const std::int64_t step : {100, 200}) {
     const auto refused = tryToWrite(older, step, "of the older one");
@@ -244,7 +244,7 @@ TEST_F(CheckpointStoreTest, TwoWritersDoNotMix) {
   ASSERT_TRUE(older.begin());
   write(older, 1, "x");
   CheckpointStore newer = open("id-1", 2);
-  ASSERT_TRUE(newer.goOn(*newer.findNewest()));
+  ASSERT_TRUE(newer.resume(*newer.findNewest()));
   const auto put = [](const CheckpointStore& store, const std::string& file,
                       const std::string& content) {
     const auto staged = store.stage(100);
@@ -302,14 +302,14 @@ TEST_F(CheckpointStoreTest, AReadErrorIsNoDamageAndLosesNothing) {
   EXPECT_FALSE(fileExists(path("step-0000000001"))) << "superseded for certain";
   letRead("step-0000000002/manifest.json");
   EXPECT_EQ(listDirectory(root_ + "/here").size(), all.size() - 1);
-  // Found out before goOn, which then removes nothing of it.
+  // Found out before resume, which then removes nothing of it.
   std::ofstream(path("step-0000000003/a")) << "y";
   failToRead("step-0000000002/a");
   EXPECT_FALSE(store.findNewest());
   letRead("step-0000000002/a");
   const auto search = store.findNewest();
   EXPECT_EQ(search->found->manifest.step, 2);
-  ASSERT_TRUE(store.goOn(*search));
+  ASSERT_TRUE(store.resume(*search));
   EXPECT_FALSE(fileExists(path("step-0000000003")));
   EXPECT_TRUE(fileExists(path("step-0000000002")));
 }

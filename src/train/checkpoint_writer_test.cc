@@ -118,8 +118,7 @@ TEST_F(CheckpointWriterTest, APartThatCouldNotBeWrittenCostsThatCheckpointOnly) 
                   HasSubstr("the checkpoint of step 20 is lost")));
 }
 
-// Another generation has taken the directory: the store refuses this one's checkpoints, and says
-// so.
+// Another generation has taken the directory: the store refuses this one's checkpoints.
 TEST_F(CheckpointWriterTest, AnOlderGenerationIsRefused) {
   CheckpointWriter::Snapshot snapshot{.step = 10};
   snapshot.files.emplace_back("rank-0", content());
@@ -129,7 +128,7 @@ TEST_F(CheckpointWriterTest, AnOlderGenerationIsRefused) {
   older.finish();
   EXPECT_TRUE(older.checkTaken());
   CheckpointStore newer = open(2);
-  ASSERT_TRUE(newer.goOn(*newer.findNewest()));
+  ASSERT_TRUE(newer.resume(*newer.findNewest()));
   snapshot.step = snapshot.manifest->step = 20;
   older.write(snapshot);
   older.finish();

@@ -201,7 +201,7 @@ Result<CheckpointStore::Search> Checkpoints::choose() {
     if (auto begun = store_->begin(); !begun) return failed(begun);
   } else {
     if (auto checked = checkSame(search->found->manifest); !checked) return checked.error();
-    if (auto taken = store_->goOn(*search); !taken) return failed(taken);
+    if (auto taken = store_->resume(*search); !taken) return failed(taken);
   }
   if (auto cleaned = store_->clean(); !cleaned) return failed(cleaned);
   return search;
