@@ -90,7 +90,7 @@ class ExactTest(harness.Case):
         return read_safetensors(self.dir / output)
 
     def test_any_number_of_workers_gives_the_same_model(self):
-        # 250 is no multiple of the batch: the last one is dealt unevenly. Dropout is part of it.
+        # 250 is no multiple of the batch: the last one is split unevenly. Dropout is part of it.
         write_images(self.dir / "data.npz", rows=250, size=12)
         for model in ("convnet", "{name: mlp, hidden: [64, 32], dropout: 0.3}"):
             alone = self.train(1, model, 32, "one.safetensors")

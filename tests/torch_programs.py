@@ -156,7 +156,7 @@ gc.collect()
 dist.destroy_process_group()
 """
 
-# Buckets that are registered after some steps. Two ranks, so that the order of a sum is no matter: the same bits
+# Buckets that are registered after some steps. Two ranks, so that the order of addition is no matter: the same bits
 # whoever adds up.
 BITS = """
 import hashlib, sys
@@ -210,7 +210,7 @@ def registered(count):
 def resident():
     return int(open('/proc/self/statm').read().split()[1]) * 4096 >> 20
 
-# Others that know the memory see the sums.
+# Others that know the memory see the result.
 tensor = registered(300001)
 alias, part = tensor.numpy(), tensor[1000:200000]
 assert (alias == total).all()
@@ -270,7 +270,7 @@ print('the same answers in rank', rank, flush=True)
 dist.barrier()
 """
 
-# Sums for ever, and says what ended them.
+# All-reduces for ever, and says what ended that.
 ENDLESS = """
 import os, time
 import torch
@@ -291,7 +291,7 @@ except RuntimeError as error:
 """
 
 
-# Sums of the same numbers again and again: how many were done without copies, and what came out.
+# All-reduces of the same numbers again and again: how many were zero-copy, and what came out.
 REPEATED = """
 import hashlib
 import torch
@@ -311,7 +311,7 @@ print(f'in place {in_place} at page {at_page} sums {digest.hexdigest()}', flush=
 dist.barrier()
 """
 
-# Sums of the same numbers again and again; what went over the network is asked of the system.
+# All-reduces of the same numbers again and again; what went over the network is asked of the system.
 WIRE = """
 import os, json
 import torch

@@ -1,5 +1,5 @@
-// One rank of bench/allreduce: MPI_Allreduce in place. Prints per size what a sum took, on average
-// over each batch. The numbers are fresh for every sum, as gradients are.
+// One rank of bench/allreduce: MPI_Allreduce in place. Prints per size how long an all-reduce
+// took, on average over each batch. The numbers are fresh for each, as gradients are.
 //   openmpi BATCHES BYTES:COUNT…
 
 #include <mpi.h>

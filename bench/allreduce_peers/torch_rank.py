@@ -2,7 +2,7 @@
 
   torch_rank.py BACKEND BATCHES BYTES:COUNT…
 
-Prints per size what a sum took, on average over each batch. The numbers are fresh for every sum, as
+Prints per size how long an all-reduce took, on average over each batch. The numbers are fresh for each, as
 gradients are, and made without reading others that would take their room in the caches, as the programs
 beside this one make them.
 """

@@ -10,7 +10,7 @@
 
 namespace dure::cli {
 
-// The options that say where runs are: on this machine (--on local), or in a namespace of a cluster.
+// The options that say where runs are: on this machine, or in a namespace of a cluster (--on).
 struct WhereArguments {
   std::string on = "local";
   kube::KubeAccessOptions access;

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "base/sanitizers.h"
-#include "collective/test_reference.h"
 #include "collective/registered_memory.h"
 #include "collective/test_members.h"
+#include "collective/test_reference.h"
 
 namespace dure::collective {
 namespace {
@@ -187,14 +187,14 @@ TEST(HostGroupInPlace, MemoryThatIsFreedAndUsedAgainIsNotMistaken) {
     };
     std::int64_t first = 0;
     for (std::int64_t turn = 0; turn < 500; ++turn) {
-      // Freed while the other may still be on its way out of the sum before.
+      // Freed while the other may still be on its way out of the all-reduce before.
       Numbers numbers(group.member(), (40'000 + static_cast<std::size_t>(turn % 7) * 1000) * 8);
       const std::span<std::int64_t> values(reinterpret_cast<std::int64_t*>(numbers.data().data()),
                                            numbers.data().size() / 8);
-      for (int sum = 0; sum < 2; ++sum) {
-        std::fill(values.begin(), values.end(), turn * (group.member() + 1) + sum);
+      for (int again = 0; again < 2; ++again) {
+        std::fill(values.begin(), values.end(), turn * (group.member() + 1) + again);
         if (!group.allReduce(numbers.data(), Number::kInt64, Reduction::kSum)) return 1;
-        const auto right = [&](std::int64_t value) { return value == turn * 3 + sum * 2; };
+        const auto right = [&](std::int64_t value) { return value == turn * 3 + again * 2; };
         if (!std::all_of(values.begin(), values.end(), right)) return 2;
       }
       if (turn == 50) first = mappings();
@@ -219,7 +219,7 @@ TEST(HostGroupInPlace, AKilledMemberFailsTheOthersAndTheirMemoryIsTheirsAgain) {
         Numbers numbers(member, 4'000'000);
         for (int turn = 0;; ++turn) {
           if (member == 1 && turn == 30) {
-            // Somewhere in a sum, if another thread says when.
+            // Somewhere in an all-reduce, if another thread says when.
             std::thread([] {
               std::this_thread::sleep_for(std::chrono::microseconds(700));
               raise(SIGKILL);

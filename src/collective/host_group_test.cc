@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "collective/test_reference.h"
 #include "collective/test_members.h"
+#include "collective/test_reference.h"
 
 namespace dure::collective {
 namespace {
@@ -106,8 +106,8 @@ TEST(HostGroup, ManyOperationsOneAfterAnother) {
 }
 
 TEST(HostGroup, TheSameInputsGiveTheSameBits) {
-  // Sums of floats that depend on the order of addition.
-  const auto sums = [] {
+  // Floats whose sum depends on the order of addition.
+  const auto reduced = [] {
     Bytes result;
     runAsThreads(4, [&](HostGroup& group) {
       Bytes data =
@@ -122,7 +122,7 @@ TEST(HostGroup, TheSameInputsGiveTheSameBits) {
     });
     return result;
   };
-  EXPECT_EQ(sums(), sums());
+  EXPECT_EQ(reduced(), reduced());
 }
 
 TEST(HostGroup, PartsMayLieInTheWhole) {

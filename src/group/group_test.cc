@@ -133,7 +133,7 @@ TEST(Group, AllGathersInOrderOfTheRanks) {
 }
 
 TEST(Group, TheSameInputsGiveTheSameBits) {
-  const auto sums = [] {
+  const auto reduced = [] {
     std::vector<float> result;
     runOnHosts("abcab", Compression::kNone, [&](TwoLevelGroup& group) {
       auto data = floatsOf(group.rank(), 1'500'003);
@@ -142,9 +142,9 @@ TEST(Group, TheSameInputsGiveTheSameBits) {
     });
     return result;
   };
-  const auto first = sums();
+  const auto first = reduced();
   EXPECT_EQ(first.size(), 1'500'003u);
-  EXPECT_EQ(first, sums());
+  EXPECT_EQ(first, reduced());
 }
 
 TEST(Group, AloneTalksToNobody) {

@@ -95,7 +95,7 @@ Status TwoLevelGroup::reduceScatter(std::span<const std::byte> all, std::span<st
 }
 
 // Three pieces are under way at a time: one is reduced within the host and sent, one has arrived
-// and its sum is sent, one has all sums and is given to the members.
+// and its reduced part is sent, one is complete and goes to the members.
 Status TwoLevelGroup::reduceOverHosts(std::span<std::byte> data, collective::Number number,
                                       collective::Reduction reduction, std::optional<int> stream) {
   const bool compresses = stream && compression_ != Compression::kNone &&
