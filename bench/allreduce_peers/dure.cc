@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     const auto bytes = static_cast<std::size_t>(std::atoll(word.c_str()));
     const int count = std::atoi(word.c_str() + word.find(':') + 1);
     std::vector<float> data(bytes / sizeof(float));
-    const auto shared = group.share(data);
+    const auto registered = group.registerBuffer(data);
     for (int batch = -1; batch < batches; ++batch) {  // the first one is to warm up
       std::chrono::duration<double> took{0};
       for (int turn = 0; turn < count; ++turn) {
