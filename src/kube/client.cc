@@ -181,7 +181,8 @@ Result<HttpResponse> KubeClient::send(const Call& call, const std::stop_token& s
                      .headers = headersFor(*credential),
                      .body = call.body.is_null() ? "" : call.body.dump(),
                      .timeout = call.sink ? call.silence : patience_,
-                     .sink = call.sink};
+                     .sink = call.sink,
+                     .once = call.once && !call.sink};
     if (!request.body.empty())
       request.headers.push_back(std::string("Content-Type: ") + call.content_type);
     const auto asked = SteadyClock::now();

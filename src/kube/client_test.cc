@@ -97,6 +97,22 @@ TEST(KubeClientTest, DoesNotCreateTwice) {
   EXPECT_EQ(server.asked().size(), 1u);
 }
 
+// The server may have created it before the connection broke.
+TEST(KubeClientTest, DoesNotCreateTwiceOverAConnectionThatWasKept) {
+  TestServer server([&](const auto& asked, const auto& send) {
+    if (asked.method == "POST") return false;
+    send(TestServer::answer(200, "{}"));
+    return true;
+  });
+  KubeClient client(accessTo(server));
+  ASSERT_TRUE(client.get(pods("b")));
+  const auto made = client.create(pods(), {{"kind", "Pod"}});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code(), Code::kUnavailable);
+  EXPECT_THAT(made.error().message(), HasSubstr("the connection broke"));
+  EXPECT_EQ(server.asked().size(), 2u);
+}
+
 TEST(KubeClientTest, WaitsAsLongAsTheServerAsksFor) {
   std::atomic<int> count = 0;
   TestServer server([&](const auto&, const auto& send) {

@@ -22,6 +22,8 @@ struct Exchange {
   bool too_large = false;
   std::chrono::steady_clock::time_point heard = std::chrono::steady_clock::now();
   bool silent = false;
+  int sent = 0;
+  bool is_again = false;
 
   bool isGood() {
     if (response.status == 0) curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &response.status);
@@ -69,6 +71,14 @@ int watchTime(void* to, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return exchange.silent ? 1 : 0;
 }
 
+// Called before each attempt. libcurl makes another by itself if a connection that it has kept
+// breaks before the answer.
+int aboutToSend(void* to, char*, char*, int, int) {
+  auto& exchange = *static_cast<Exchange*>(to);
+  exchange.is_again = exchange.sent++ > 0;
+  return exchange.is_again && exchange.request.once ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 }  // namespace
 
 CurlHandle HttpClient::takeHandle() {
@@ -99,6 +109,8 @@ Result<HttpResponse> HttpClient::exchange(const HttpCall& request, const Credent
   set(CURLOPT_NOPROGRESS, 0L);
   set(CURLOPT_XFERINFOFUNCTION, watchTime);
   set(CURLOPT_XFERINFODATA, &exchange);
+  set(CURLOPT_PREREQFUNCTION, aboutToSend);
+  set(CURLOPT_PREREQDATA, &exchange);
   set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   CurlList headers;
   for (const std::string& header : request.headers) append(headers, header);
@@ -120,6 +132,9 @@ Result<HttpResponse> HttpClient::exchange(const HttpCall& request, const Credent
   if (exchange.ended_by_us) return std::move(exchange.response);
   const std::string server = authorityOf(access_.server);
   if (exchange.too_large) return Error(Code::kInvalid, "the answer of " + server + " is too large");
+  if (exchange.is_again && request.once) {
+    return Error(Code::kUnavailable, "the connection broke before " + server + " had answered");
+  }
   if (exchange.silent) return Error(Code::kUnavailable, server + " has fallen silent");
   return connectionError(code, reason, access_);
 }

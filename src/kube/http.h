@@ -24,6 +24,9 @@ struct HttpCall {
   Duration timeout{30'000};  // of all of it; with `sink`, of silence
   // Takes the body of a good answer as it comes; false ends the exchange.
   std::function<bool(std::string_view)> sink;
+  // Sent a second time it would do something else than once, so it is not, although a connection
+  // that was kept has broken before a word of the answer: the server may have done it.
+  bool once = false;
 };
 
 struct HttpResponse {
