@@ -43,17 +43,25 @@ endfunction()
 # dure_library(NAME [TORCH] [FAST] [THREADS] [TEST_LIBS lib…] LIBS lib…): the library of the folder that calls it, from all its
 # .cc files and those of folders in it, but the tests, and one test program from its *_test.cc files. A new file
 # is picked up by itself, so no test can be left out by forgetting to list it.
+# Fakes that tests share are test_*.cc: they make up dure_NAME_testing, which the tests of this folder are linked with,
+# and those of others that name it in TEST_LIBS. No program is.
 # With TORCH, both are built against libtorch, through its precompiled header. FAST is for what computes, THREADS
 # for what starts threads.
 function(dure_library name)
   cmake_parse_arguments(ARG "TORCH;FAST;THREADS" "" "LIBS;TEST_LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc */*.cc)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc */*_test.cc)
+  file(GLOB fakes CONFIGURE_DEPENDS test_*.cc)
   if(tests)
     list(REMOVE_ITEM sources ${tests})
+    list(REMOVE_ITEM fakes ${tests})
+  endif()
+  if(fakes)
+    list(REMOVE_ITEM sources ${fakes})
   endif()
   if(DURE_UNITY)
     dure_batches(sources batch "${ARG_TORCH}")
+    dure_batches(fakes fake_batch "${ARG_TORCH}")
   endif()
   add_library(dure_${name} STATIC ${sources})
   target_include_directories(dure_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
@@ -63,6 +71,11 @@ function(dure_library name)
   endif()
   if(ARG_TORCH)
     dure_use_libtorch(dure_${name})
+  endif()
+  if(fakes)
+    add_library(dure_${name}_testing STATIC EXCLUDE_FROM_ALL ${fakes})
+    target_link_libraries(dure_${name}_testing PUBLIC dure_${name})
+    list(APPEND ARG_TEST_LIBS dure_${name}_testing)
   endif()
   if(tests)
     if(DURE_UNITY)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,8 +26,8 @@ class TestServer {
     std::string body;
   };
   // Gets the request, and a function that sends bytes; the connection is closed when it returns
-  // false.
-  using Send = std::function<void(const std::string&)>;
+  // false. Sending tells whether the client is still there.
+  using Send = std::function<bool(const std::string&)>;
   using Handler = std::function<bool(const Asked&, const Send&)>;
 
   explicit TestServer(Handler handler) : handler_(std::move(handler)) {
@@ -66,6 +67,8 @@ class TestServer {
     while (true) {
       const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
       if (fd < 0) return;
+      const int on = 1;  // so that a short message does not wait for the one before it
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       const std::lock_guard lock(mutex_);
       open_.push_back(fd);
       threads_.emplace_back([this, fd] { serve(fd); });
@@ -98,7 +101,9 @@ class TestServer {
         asked_.push_back(asked);
       }
       const Send send = [fd](const std::string& bytes) {
-        ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        char byte = 0;
+        if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) return false;
+        return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
       };
       if (!handler_(asked, send)) break;
     }
