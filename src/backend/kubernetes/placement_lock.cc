@@ -1,11 +1,10 @@
 #include "backend/kubernetes/placement_lock.h"
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "backend/kubernetes/names.h"
 #include "base/log.h"
+#include "base/wait.h"
 
 namespace dure::kubernetes {
 namespace {
@@ -13,19 +12,16 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kName = kPlacementLease;
-constexpr auto kLook = std::chrono::milliseconds(250);
-// Longer than a gang takes to be placed and created; one that is held for longer has lost its
-// holder.
-constexpr auto kLongest = std::chrono::seconds(30);
-constexpr auto kUsual = std::chrono::seconds(3);
 constexpr const char* kLockPart = "placement";
 
 }  // namespace
 
-PlacementLock::PlacementLock(kube::KubeClient& client, std::string name_space, std::string holder)
+PlacementLock::PlacementLock(kube::KubeClient& client, std::string name_space, std::string holder,
+                             LockTimes times)
     : client_(client),
       address_{kube::kinds::kLeases, std::move(name_space), kName, ""},
-      holder_(std::move(holder)) {}
+      holder_(std::move(holder)),
+      times_(times) {}
 
 PlacementLock::~PlacementLock() { release(); }
 
@@ -62,15 +58,15 @@ Status PlacementLock::acquire(const std::stop_token& stop,
       seen = uid;
       since = now;
       told = false;
-    } else if (!uid.empty() && !told && now - since > kUsual) {
+    } else if (!uid.empty() && !told && now - since > times_.usual) {
       told = true;
       logInfo(kLockPart, "{} waits for the placement lock of {}", holder_, holder);
       waits(holder);
-    } else if (!uid.empty() && now - since > kLongest) {
+    } else if (!uid.empty() && now - since > times_.longest) {
       logInfo(kLockPart, "{} breaks the placement lock of {}, held for too long", holder_, holder);
       static_cast<void>(client_.remove(address_, {.uid = uid}));
     }
-    std::this_thread::sleep_for(kLook);
+    sleepFor(times_.look, stop);
   }
   return Error(Code::kUnavailable, "stopped");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -8,12 +9,22 @@
 
 namespace dure::kubernetes {
 
+struct LockTimes {
+  std::chrono::milliseconds look{250};  // from one look at another's lock to the next
+  // Who waits for longer than this is told whom for.
+  std::chrono::milliseconds usual{3'000};
+  // Longer than a gang takes to be placed and created; one that is held for longer has lost its
+  // holder.
+  std::chrono::milliseconds longest{30'000};
+};
+
 // Held by the one manager that is placing a gang: from reading what is free until its pods are
 // created, so that two never count on the same place. It is a Lease that exists while it is held,
 // in one namespace for the whole cluster.
 class PlacementLock {
  public:
-  PlacementLock(kube::KubeClient& client, std::string name_space, std::string holder);
+  PlacementLock(kube::KubeClient& client, std::string name_space, std::string holder,
+                LockTimes times = {});
   ~PlacementLock();
   PlacementLock(const PlacementLock&) = delete;
   PlacementLock& operator=(const PlacementLock&) = delete;
@@ -28,6 +39,7 @@ class PlacementLock {
   kube::KubeClient& client_;
   const kube::KubeAddress address_;
   const std::string holder_;
+  const LockTimes times_;
   std::string uid_;  // of the lease that is ours; empty: none
 };
 
