@@ -79,6 +79,11 @@ void FakeApi::letGo() {
   changed_.notify_all();
 }
 
+void FakeApi::endTrouble() {
+  const std::lock_guard lock(mutex_);
+  faults_.clear();
+}
+
 void FakeApi::forbid(const RequestMatch& match) {
   const std::lock_guard lock(mutex_);
   forbidden_.push_back(match);

@@ -42,6 +42,7 @@ class FakeApi {
   void hold(const RequestMatch& match);
   int held() const;
   void letGo();
+  void endTrouble();  // that has not come yet
   // From now on until it is permitted: also what an access review says.
   void forbid(const RequestMatch& match);
   void permitAll();

@@ -61,7 +61,7 @@ namespace annotations {
 inline constexpr const char* kNode = plan::kNodeAnnotation;
 // The ranks whose output a pod prints, in this order: "2,3"; with several, each line begins "[2] ".
 inline constexpr const char* kRanks = "dure/ranks";
-// Whose a journal is.
+// Who has made it, by a random token: a part of a journal, or what a new run consists of.
 inline constexpr const char* kWriter = "dure/writer";
 // Asks the manager to end the run: "gently" or "now".
 inline constexpr const char* kStop = "dure/stop";

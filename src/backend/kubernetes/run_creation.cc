@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -113,11 +114,10 @@ class Creation {
   }
 
  private:
-  // By deleting what is ours for certain: the record, with which goes what it owns.
+  // By deleting what is ours for certain: the record, with which goes what it owns, and the
+  // ClusterRole, which is in no namespace.
   void undo() {
-    if (granted_) {
-      static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
-    }
+    removeClusterRole();
     static_cast<void>(client_.remove({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""},
                                      {.uid = record_.at("metadata").at("uid").get<std::string>()}));
   }
@@ -126,7 +126,7 @@ class Creation {
   Status createRecord(const spec::Job& inside) {
     while (true) {
       const KubeObject object = recordObject(run_, inside);
-      auto made = client_.create({object.kind, run_.name_space, "", ""}, object.object);
+      auto made = create(object);
       if (made) {
         record_ = *std::move(made);
         return {};
@@ -139,16 +139,16 @@ class Creation {
   Status createRest(const spec::Job& inside, const std::string& archive) {
     const json owner = ownerReference(record_);
     for (const KubeObject& object : supportObjects(run_, inside, randomToken(), owner)) {
-      if (auto made = put(object.kind, object.object); !made) return made;
+      if (auto made = put(object); !made) return made;
     }
     if (auto made = createAccount(inside, owner); !made) return made;
     for (json& piece : folderObjects(run_, archive)) {
       piece["metadata"]["ownerReferences"] = json::array({owner});
-      if (auto made = put(kube::kinds::kConfigMaps, piece); !made) return made;
+      if (auto made = put({kube::kinds::kConfigMaps, std::move(piece)}); !made) return made;
     }
     const KubeObject manager =
         managerObject(run_, inside, imagesFromEnvironment(), archive.size(), owner);
-    return put(manager.kind, manager.object);
+    return put(manager);
   }
 
   // The account of the manager and its rights, unless an administrator has made them.
@@ -166,15 +166,15 @@ class Creation {
     json owners = json::array({owner});
     if (granted) owners.push_back(ownerReference(*granted));
     std::vector<KubeObject> objects = accountObjects(run_, EventRights::kGranted, owners);
-    auto role = put(objects.front().kind, objects.front().object);
+    auto role = put(objects.front());
     if (!role && role.error().code() == Code::kDenied) {
       objects = accountObjects(run_, EventRights::kLeftOut, owners);
-      role = put(objects.front().kind, objects.front().object);
+      role = put(objects.front());
     }
     if (!role) return role;
     objects.erase(objects.begin());
     for (const KubeObject& object : objects) {
-      if (auto made = put(object.kind, object.object); !made) return made;
+      if (auto made = put(object); !made) return made;
     }
     return {};
   }
@@ -184,19 +184,24 @@ class Creation {
     removeForgotten();
     const auto owner = client_.get({kube::kinds::kNamespaces, "", run_.name_space, ""});
     if (!owner) return owner.error();
-    auto role = client_.create({kube::kinds::kClusterRoles},
-                               clusterRole(run_, ownerReference(*owner)).object);
+    auto role = create(clusterRole(run_, ownerReference(*owner)));
     if (!role) return role;
-    granted_ = true;
-    const auto bound = client_.create({kube::kinds::kClusterRoleBindings},
-                                      clusterBinding(run_, ownerReference(*role)).object);
+    cluster_role_ = role->at("metadata").at("uid");
+    const auto bound = create(clusterBinding(run_, ownerReference(*role)));
     if (bound) return role;
-    granted_ = false;
-    static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""}));
+    removeClusterRole();
     return bound.error();
   }
 
-  // What runs of this namespace have left whose Job was deleted while no manager was there.
+  // Ours, if there is one.
+  void removeClusterRole() {
+    if (cluster_role_.empty()) return;
+    static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", run_.clusterObject(), ""},
+                                     {.uid = std::exchange(cluster_role_, "")}));
+  }
+
+  // What runs of this namespace have left whose Job was deleted while no manager was there. One of
+  // them may have had the number that is ours now.
   void removeForgotten() {
     const auto roles = client_.listAll(
         {kube::kinds::kClusterRoles, "", "", ""},
@@ -209,26 +214,45 @@ class Creation {
                         .number = std::atoi(labels.value(labels::kRun, "0").c_str())};
       const std::string name = role.at("metadata").at("name");
       if (name != run.clusterObject()) continue;
-      const auto record = client_.get({kube::kinds::kConfigMaps, run.name_space, run.object(), ""});
-      if (record || record.error().code() != Code::kNotFound) continue;
+      if (name != run_.clusterObject() && !isRemoved(run)) continue;
       static_cast<void>(client_.remove({kube::kinds::kClusterRoles, "", name, ""},
                                        {.uid = role.at("metadata").at("uid").get<std::string>()}));
     }
   }
 
-  Status put(const kube::KubeKind& kind, const json& object) {
+  bool isRemoved(const KubeRun& run) {
+    const auto record = client_.get({kube::kinds::kConfigMaps, run.name_space, run.object(), ""});
+    return !record && record.error().code() == Code::kNotFound;
+  }
+
+  Status put(const KubeObject& object) {
     if (interrupted_()) return Error(Code::kUnavailable, "interrupted");
-    auto made = client_.create({kind, kind.namespaced ? run_.name_space : "", "", ""}, object);
+    auto made = create(object);
     if (!made) return std::move(made).error();
     return {};
+  }
+
+  // If the reply gets lost, looks whether it was made; it is ours if it has our token.
+  Result<json> create(KubeObject object) {
+    json& metadata = object.object["metadata"];
+    metadata["annotations"][annotations::kWriter] = token_;
+    kube::KubeAddress address{object.kind, run_.name_space, metadata.at("name"), ""};
+    auto made = client_.create(address, object.object);
+    if (made || made.error().code() != Code::kUnavailable) return made;
+    auto there = client_.get(address);
+    const bool ours = there && there->at("metadata")
+                                       .value("annotations", json::object())
+                                       .value(annotations::kWriter, "") == token_;
+    return ours ? there : made;
   }
 
   kube::KubeClient& client_;
   const spec::Job& job_;
   const std::function<bool()>& interrupted_;
+  const std::string token_ = randomToken();  // on all that is ours
   KubeRun run_;
   json record_;
-  bool granted_ = false;
+  std::string cluster_role_;  // the uid of that which lets the manager see nodes; empty: none
 };
 
 }  // namespace
