@@ -36,10 +36,10 @@ void FakeKubelet::cannotPlace(const std::string& name, const std::string& why) {
   });
 }
 
-void FakeKubelet::setState(const std::string& name, const json& state, const std::string& phase) {
+void FakeKubelet::setState(const std::string& name, const json& state, const json& whole) {
   api_.change(pod(name), [&](json& pod) {
     json& status = pod["status"];
-    status["phase"] = phase;
+    status.merge_patch(whole);
     status["containerStatuses"] = json::array();
     const json spec = pod.value("spec", json::object());
     for (const json& container : spec.value("containers", json::array())) {
@@ -52,18 +52,18 @@ void FakeKubelet::setState(const std::string& name, const json& state, const std
 
 void FakeKubelet::run(const std::string& name, const std::string& node) {
   if (!api_.get(pod(name)).contains("/spec/nodeName"_json_pointer)) bind(name, node);
-  setState(name, {{"running", json::object()}}, "Running");
+  setState(name, {{"running", json::object()}}, {{"phase", "Running"}});
 }
 
 void FakeKubelet::wait(const std::string& name, const std::string& reason,
                        const std::string& message) {
-  setState(name, {{"waiting", {{"reason", reason}, {"message", message}}}}, "Pending");
+  setState(name, {{"waiting", {{"reason", reason}, {"message", message}}}}, {{"phase", "Pending"}});
 }
 
 void FakeKubelet::end(const std::string& name, int code, const std::string& reason,
                       const std::string& message) {
   setState(name, {{"terminated", {{"exitCode", code}, {"reason", reason}, {"message", message}}}},
-           code == 0 ? "Succeeded" : "Failed");
+           {{"phase", code == 0 ? "Succeeded" : "Failed"}});
   if (api_.get(pod(name)).contains("/metadata/deletionTimestamp"_json_pointer)) {
     api_.erase(pod(name));
   }
@@ -71,11 +71,8 @@ void FakeKubelet::end(const std::string& name, int code, const std::string& reas
 
 void FakeKubelet::evict(const std::string& name, const std::string& reason,
                         const std::string& message) {
-  setState(name, {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}}, "Failed");
-  api_.change(pod(name), [&](json& pod) {
-    pod["status"]["reason"] = reason;
-    pod["status"]["message"] = message;
-  });
+  setState(name, {{"terminated", {{"exitCode", 137}, {"reason", "Error"}}}},
+           {{"phase", "Failed"}, {"reason", reason}, {"message", message}});
 }
 
 void FakeKubelet::giveUp(const std::string& name, const std::string& reason) {

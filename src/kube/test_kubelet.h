@@ -37,8 +37,8 @@ class FakeKubelet {
 
  private:
   KubeAddress pod(const std::string& name) const { return {kinds::kPods, name_space_, name, ""}; }
-  // Gives the state to every container, and the phase to the pod.
-  void setState(const std::string& pod, const nlohmann::json& state, const std::string& phase);
+  // Gives the state to every container, and the rest to the pod.
+  void setState(const std::string& pod, const nlohmann::json& state, const nlohmann::json& status);
 
   FakeApi& api_;
   const std::string name_space_;

@@ -17,16 +17,6 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-// From one look at the nodes to the next, while there is no place.
-constexpr auto kFirstLook = 500ms;
-constexpr auto kLastLook = 5s;
-// An image that cannot be had for so long is not there.
-constexpr auto kDoubt = 10s;
-// Beyond an agent's lease, before its pod is removed although nobody has seen it end.
-constexpr auto kMargin = 10s;
-// For a pod to end by itself, before it is deleted.
-constexpr auto kLastWords = 3s;
-constexpr auto kTick = 500ms;
 // Why there is no place may change with every move of another job; it is told as often as this.
 constexpr auto kToldAgain = 10s;
 constexpr int kHeartbeatsAlone = 4;
@@ -145,7 +135,7 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
   }
   plan::Request request = plan::makeRequest(options_.job);
   request.most -= options_.job.workers.max - workers;
-  auto pause = std::chrono::milliseconds(kFirstLook);
+  auto pause = options_.times.first_look;
   std::optional<Clock::time_point> told;
   while (!stop.stop_requested()) {
     std::string why;
@@ -182,7 +172,7 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
       tell([this, why] { handlers_.waits(why); });
     }
     if (!sleepFor(pause, stop)) return;
-    pause = std::min(pause * 2, std::chrono::milliseconds(kLastLook));
+    pause = std::min(pause * 2, options_.times.last_look);
   }
 }
 
@@ -245,7 +235,8 @@ Status KubernetesBackend::createOne(const json& pod, const std::stop_token& stop
     if (created || created.error().code() == Code::kExists) return {};
     // A conflict is that of several pods that are counted against one quota.
     const Code code = created.error().code();
-    if ((code != Code::kUnavailable && code != Code::kConflict) || !sleepFor(kFirstLook, stop)) {
+    if ((code != Code::kUnavailable && code != Code::kConflict) ||
+        !sleepFor(options_.times.first_look, stop)) {
       return std::move(created).error();
     }
   }
@@ -273,9 +264,9 @@ void KubernetesBackend::kill(const std::string& task) {
   if (std::exchange(member.killed, true)) return;
   logInfo(kPart, "kills {}", task);
   // An agent that has lost us ends by itself, and its pod then stays with its last words.
-  member.delete_at = Clock::now() + kLastWords;
+  member.delete_at = Clock::now() + options_.times.last_words;
   if (!member.given_up_at) {
-    member.given_up_at = Clock::now() + options_.job.timeouts.heartbeat + kMargin;
+    member.given_up_at = Clock::now() + options_.job.timeouts.heartbeat + options_.times.margin;
   }
 }
 
@@ -293,7 +284,8 @@ void KubernetesBackend::finished(const std::string& task) {
 }
 
 std::chrono::milliseconds KubernetesBackend::longestTask() const {
-  return std::max(options_.job.timeouts.heartbeat, options_.job.timeouts.stop) + kMargin;
+  return std::max(options_.job.timeouts.heartbeat, options_.job.timeouts.stop) +
+         options_.times.margin;
 }
 
 void KubernetesBackend::vanished(const std::string& task, const std::string& why) {
@@ -312,7 +304,7 @@ void KubernetesBackend::remove(const std::string& task) {
     while (true) {
       const auto removed = client_.remove(pod, {.grace_seconds = 1});
       if (removed || removed.error().code() != Code::kUnavailable) break;
-      if (!sleepFor(kFirstLook, stop)) return;
+      if (!sleepFor(options_.times.first_look, stop)) return;
     }
     // One that never came to be is not seen to go either.
     const auto left = client_.get(pod);
@@ -405,7 +397,7 @@ void KubernetesBackend::look() {
   std::map<std::string, std::string> refused;
   for (auto& [task, member] : members_) {
     if (member.gone) continue;
-    if (member.doubtful_since && Clock::now() - *member.doubtful_since > kDoubt) {
+    if (member.doubtful_since && Clock::now() - *member.doubtful_since > options_.times.doubt) {
       refused[task] = member.doubt;
     }
     if (member.given_up_at && Clock::now() > *member.given_up_at) over.push_back(task);
@@ -423,7 +415,7 @@ void KubernetesBackend::look() {
     });
     gone(task);
   }
-  timer_.expires_after(kTick);
+  timer_.expires_after(options_.times.tick);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) look();
   });
@@ -436,12 +428,13 @@ std::chrono::milliseconds KubernetesBackend::longestAlone(const spec::Job& job) 
 // Pods on nodes that do not answer are not seen to end, nor are those whose objects somebody has
 // deleted. From the moment we took the pen:
 // - a manager before us goes on until it has been alone for longestAlone(), finds that out when a
-//   request that is under way fails, and looks only every kLookInCharge;
+//   request that is under way fails, and looks only every look_in_charge;
 // - its agents, whose beats it has answered until then, go on for a lease;
-// - kMargin is for clocks that do not run alike and machines that are slow.
+// - the margin is for clocks that do not run alike and machines that are slow.
 Status KubernetesBackend::begin(const gang::RunState& before) {
   const auto deadline = Clock::now() + longestAlone(options_.job) + client_.patience() +
-                        kLookInCharge + options_.job.timeouts.heartbeat + kMargin;
+                        options_.times.look_in_charge + options_.job.timeouts.heartbeat +
+                        options_.times.margin;
   std::set<std::string> unseen = tasksLeft(before);
   while (true) {
     auto pods = client_.listAll({kube::kinds::kPods, options_.run.name_space, "", ""},
@@ -462,7 +455,7 @@ Status KubernetesBackend::begin(const gang::RunState& before) {
                                        {.grace_seconds = grace}));
     }
     if (!left && (unseen.empty() || Clock::now() > deadline)) return {};
-    std::this_thread::sleep_for(kFirstLook);
+    std::this_thread::sleep_for(options_.times.first_look);
   }
 }
 

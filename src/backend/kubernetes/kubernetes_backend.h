@@ -26,6 +26,19 @@
 
 namespace dure::kubernetes {
 
+struct BackendTimes {
+  // From one look at the nodes to the next, while there is no place: from the first to the longest.
+  std::chrono::milliseconds first_look{500};
+  std::chrono::milliseconds last_look{5'000};
+  std::chrono::milliseconds doubt{10'000};  // an image that cannot be had for so long is not there
+  // Beyond an agent's lease, before its pod is removed although nobody has seen it end.
+  std::chrono::milliseconds margin{10'000};
+  std::chrono::milliseconds last_words{3'000};  // for a pod to end by itself before it is deleted
+  std::chrono::milliseconds tick{500};
+  // From one look whether a manager is still in charge to the next.
+  std::chrono::milliseconds look_in_charge{5'000};
+};
+
 // Tasks as pods. What is asked of the API server is asked by a thread of its own, in order, and
 // what happens to the pods is watched by another; all that is known is kept on the loop.
 class KubernetesBackend : public gang::Backend {
@@ -37,6 +50,7 @@ class KubernetesBackend : public gang::Backend {
     nlohmann::json owner;  // of the pods
     std::string address;   // of this process, for agents
     bool sees_nodes = false;
+    BackendTimes times = {};
   };
 
   KubernetesBackend(asio::io_context& loop, kube::KubeClient& client, Options options);
@@ -45,8 +59,6 @@ class KubernetesBackend : public gang::Backend {
   // A manager that has not reached the API server for so long ends, and its agents with it: by then
   // the cluster may have taken it for lost and started another.
   static std::chrono::milliseconds longestAlone(const spec::Job& job);
-  // From one look whether it is still in charge to the next.
-  static constexpr std::chrono::milliseconds kLookInCharge{5000};
 
   // Ends what an earlier manager of the run has left, and returns when nothing of it can be there:
   // every pod, and every task that had joined as the journal tells, was seen to end, or has

@@ -11,7 +11,6 @@
 
 #include <fmt/core.h>
 
-#include "backend/kubernetes/kubernetes_backend.h"
 #include "backend/kubernetes/record.h"
 #include "backend/kubernetes/reporter.h"
 #include "base/log.h"
@@ -24,8 +23,6 @@ namespace {
 
 using nlohmann::json;
 
-// Whoever follows the pods of a run reads their last words before they are deleted.
-constexpr auto kReadersCatchUp = std::chrono::seconds(3);
 constexpr auto kTryAgain = std::chrono::milliseconds(500);
 // For an API server that is away at the end of a run; then another manager tries.
 constexpr auto kServerPatience = std::chrono::minutes(10);
@@ -39,8 +36,8 @@ std::string variable(const char* name) {
 
 class Manager {
  public:
-  Manager(kube::KubeClient& client, KubeRun run, ManagerView& view)
-      : client_(client), run_(std::move(run)), view_(view) {}
+  Manager(kube::KubeClient& client, KubeRun run, ManagerView& view, const ManagerTimes& times)
+      : client_(client), run_(std::move(run)), times_(times), view_(view) {}
 
   std::optional<gang::Outcome> execute() {
     auto begun = begin();
@@ -100,7 +97,8 @@ class Manager {
                                    .images = imagesFromEnvironment(),
                                    .owner = owner,
                                    .address = variable(variables::kPodIp),
-                                   .sees_nodes = *sees_nodes});
+                                   .sees_nodes = *sees_nodes,
+                                   .times = times_.backend});
     reporter_ = std::make_unique<KubeReporter>(client_, run_, *manager);
     if (before.outcome) {
       ended_ = before.outcome;
@@ -237,7 +235,7 @@ class Manager {
           });
           return;
         }
-        sleepFor(KubernetesBackend::kLookInCharge, stop);
+        sleepFor(times_.backend.look_in_charge, stop);
       }
     });
   }
@@ -282,7 +280,7 @@ class Manager {
   void end() {
     watcher_.request_stop();
     keeper_.request_stop();
-    if (coordinator_) std::this_thread::sleep_for(kReadersCatchUp);
+    if (coordinator_) std::this_thread::sleep_for(times_.readers_catch_up);
     coordinator_.reset();
     if (auto cleaned = backend_->cleanUp(*ended_ == gang::Outcome::kSucceeded); !cleaned) {
       view_.say(cleaned.error().message());
@@ -340,6 +338,7 @@ class Manager {
 
   kube::KubeClient& client_;
   const KubeRun run_;
+  const ManagerTimes times_;
   std::string run_id_;  // the uid of its record, which no other run has
   spec::Job job_;
   SystemClock clock_;
@@ -361,8 +360,8 @@ class Manager {
 }  // namespace
 
 std::optional<gang::Outcome> manageRun(kube::KubeClient& client, const KubeRun& run,
-                                       ManagerView& view) {
-  return Manager(client, run, view).execute();
+                                       ManagerView& view, const ManagerTimes& times) {
+  return Manager(client, run, view, times).execute();
 }
 
 }  // namespace dure::kubernetes

@@ -1,12 +1,8 @@
 #include "backend/kubernetes/placement_lock.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <future>
 
-#include "backend/kubernetes/names.h"
-#include "kube/test_api.h"
+#include "backend/kubernetes/test_cluster.h"
 
 namespace dure::kubernetes {
 namespace {
@@ -14,11 +10,10 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-const kube::KubeAddress kLease{kube::kinds::kLeases, kPlacementNamespace, kPlacementLease, ""};
 const kube::RequestMatch kTaking{.verb = "create", .plural = "leases"};
 constexpr auto kLong = 1h;
 
-class PlacementLockTest : public testing::Test {
+class PlacementLockTest : public ClusterTest {
  protected:
   PlacementLock lockOf(const std::string& holder, LockTimes times = {}) {
     return {client_, kPlacementNamespace, holder, times};
@@ -31,8 +26,6 @@ class PlacementLockTest : public testing::Test {
   }
   static void nobodyWaits(const std::string& holder) { ADD_FAILURE() << "waits for " << holder; }
 
-  kube::FakeApi api_;
-  kube::KubeClient client_{api_.access()};
   std::stop_source stop_;
 };
 

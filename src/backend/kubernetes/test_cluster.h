@@ -15,6 +15,9 @@
 
 namespace dure::kubernetes {
 
+inline const kube::KubeAddress kLease{kube::kinds::kLeases, kPlacementNamespace, kPlacementLease,
+                                      ""};
+
 // A cluster in memory, with a client that does not wait for long.
 class ClusterTest : public testing::Test {
  protected:
