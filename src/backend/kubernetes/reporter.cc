@@ -89,19 +89,17 @@ void KubeReporter::work(const std::stop_token& stop) {
         told = now;
       }
     }
-    bool got_through = true;
     if (metrics && !tellMetrics()) {
-      got_through = false;
       const std::lock_guard lock(mutex_);
       changed_ = true;
     }
-    if (next && !tellEvent(*next)) got_through = false;
-    if (next && got_through) {
+    if (next && tellEvent(*next)) {
       const std::lock_guard lock(mutex_);
       entries_.pop_front();
       continue;
     }
-    if (ending && (!next || !got_through)) return;
+    // Nothing is left, or it does not get through.
+    if (ending) return;
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -144,6 +142,7 @@ std::string KubeReporter::metricsText() {
 bool KubeReporter::tellMetrics() {
   const kube::KubeAddress address{kube::kinds::kConfigMaps, run_.name_space, run_.metrics(), ""};
   if (!made_) {
+    const std::string text = metricsText();
     const auto created =
         client_.create(address, {{"apiVersion", "v1"},
                                  {"kind", "ConfigMap"},
@@ -152,9 +151,10 @@ bool KubeReporter::tellMetrics() {
                                    {"namespace", run_.name_space},
                                    {"labels", labelsOf(run_, "metrics")},
                                    {"ownerReferences", json::array({ownerReference(job_)})}}},
-                                 {"data", {{"metrics.jsonl", metricsText()}}}});
+                                 {"data", {{"metrics.jsonl", text}}}});
     made_ = created || (created.error().code() == Code::kExists && takeUpMetrics());
     if (created) return true;
+    if (created.error().code() == Code::kUnavailable) unconfirmed_ = text;
     if (!made_) {
       return created.error().code() != Code::kUnavailable &&
              created.error().code() != Code::kExists;
@@ -167,8 +167,9 @@ bool KubeReporter::tellMetrics() {
 bool KubeReporter::takeUpMetrics() {
   const auto told = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.metrics(), ""});
   if (!told) return false;
-  std::vector<std::string> all =
-      split(told->value("data", json::object()).value("metrics.jsonl", ""), '\n');
+  const std::string text = told->value("data", json::object()).value("metrics.jsonl", "");
+  if (text == unconfirmed_) return true;  // it is ours: only the reply got lost
+  std::vector<std::string> all = split(text, '\n');
   std::erase(all, "");
   const std::lock_guard lock(mutex_);
   all.insert(all.end(), metrics_.begin(), metrics_.end());

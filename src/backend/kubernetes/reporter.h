@@ -46,8 +46,9 @@ class KubeReporter : public coordinator::Observer {
   std::size_t reports_ = 0;
   std::string last_;  // the newest report, kept or not
   bool changed_ = false;
-  bool mute_ = false;  // events are not ours to write
-  bool made_ = false;  // the object of the metrics
+  bool mute_ = false;        // events are not ours to write
+  bool made_ = false;        // the object of the metrics
+  std::string unconfirmed_;  // what it was made of, if the reply was lost
   std::jthread worker_;
 };
 
