@@ -50,7 +50,8 @@ TEST(Gang, WhatCanNeverStartEndsTheRunAtOnceUnlessItHasRunBefore) {
   Script script(plainJob(2));
   script.see(TaskRefused{.task = "worker-1", .why = "cannot pull image x", .for_good = true});
   script.goneAll();
-  EXPECT_THAT(script.words, testing::Contains(HasSubstr("worker-1 cannot start: image x")));
+  EXPECT_THAT(script.words,
+              testing::Contains(HasSubstr("worker-1 cannot start: cannot pull image x")));
   EXPECT_EQ(script.words.back(), "finish infrastructure failed");
   Script again(plainJob(2));
   again.joinAll();
