@@ -21,12 +21,12 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
 
     def test_an_image_that_does_not_exist(self):
         job = self.job_file("noimage", workers=2, command=["true"], image="dure.test/nowhere:1")
-        self.refused(job, 3, "cannot start: image dure.test/nowhere:1 cannot be had")
+        self.refused(job, 3, "cannot start: cannot pull image dure.test/nowhere:1")
 
     def test_an_image_of_dure_that_does_not_exist(self):
         self.env["DURE_IMAGE"] = "dure.test/no-dure:1"
         job = self.job_file("nodure", workers=1, command=["true"])
-        self.refused(job, 3, "the manager of nodure.1 cannot start: image dure.test/no-dure:1 cannot be had", "DURE_IMAGE")
+        self.refused(job, 3, "the manager of nodure.1 cannot start: cannot pull image dure.test/no-dure:1", "DURE_IMAGE")
 
     def test_a_claim_that_does_not_exist(self):
         job = self.job_file("noclaim", workers=1, command=["true"], claim="nothing")

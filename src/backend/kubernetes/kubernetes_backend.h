@@ -30,7 +30,8 @@ struct BackendTimes {
   // From one look at the nodes to the next, while there is no place: from the first to the longest.
   std::chrono::milliseconds first_look{500};
   std::chrono::milliseconds last_look{5'000};
-  std::chrono::milliseconds doubt{10'000};  // an image that cannot be had for so long is not there
+  std::chrono::milliseconds doubt{
+      10'000};  // an image that cannot be pulled for so long is not there
   // Beyond an agent's lease, before its pod is removed although nobody has seen it end.
   std::chrono::milliseconds margin{10'000};
   std::chrono::milliseconds last_words{3'000};  // for a pod to end by itself before it is deleted

@@ -50,7 +50,7 @@ void lookAt(const json& container, PodView& view) {
   view.doubtful = view.doubtful || !hopeless;
   const std::string message = text(waiting, "message");
   view.problem = reason.find("Image") != std::string::npos
-                     ? fmt::format("image {} cannot be had ({}{}{})", text(container, "image"),
+                     ? fmt::format("cannot pull image {} ({}{}{})", text(container, "image"),
                                    reason, message.empty() ? "" : ": ", message)
                      : fmt::format("{}{}{}", reason, message.empty() ? "" : ": ", message);
 }

@@ -119,7 +119,7 @@ TEST(Pods, WhyAPodDoesNotStartIsToldAndWhetherWaitingHelps) {
   EXPECT_EQ(starting.generation, 4);
   EXPECT_EQ(starting.problem, "");
   const PodView pulling = viewPod(podWaiting("ErrImagePull", "not found"));
-  EXPECT_EQ(pulling.problem, "image mine:1 cannot be had (ErrImagePull: not found)");
+  EXPECT_EQ(pulling.problem, "cannot pull image mine:1 (ErrImagePull: not found)");
   EXPECT_TRUE(pulling.doubtful);
   EXPECT_FALSE(pulling.hopeless) << "the registry may be away for a moment";
   EXPECT_TRUE(viewPod(podWaiting("InvalidImageName", "")).hopeless);
