@@ -46,9 +46,9 @@ endfunction()
 # Fakes that tests share are test_*.cc: they make up dure_NAME_testing, which the tests of this folder are linked with,
 # and those of others that name it in TEST_LIBS. No program is.
 # With TORCH, both are built against libtorch, through its precompiled header. FAST is for what computes, THREADS
-# for what starts threads.
+# for what starts threads. NOT_TSAN names tests (GoogleTest's pattern) that the thread sanitizer cannot run.
 function(dure_library name)
-  cmake_parse_arguments(ARG "TORCH;FAST;THREADS" "" "LIBS;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;FAST;THREADS" "NOT_TSAN" "LIBS;TEST_LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc */*.cc)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc */*_test.cc)
   file(GLOB fakes CONFIGURE_DEPENDS test_*.cc)
@@ -104,7 +104,11 @@ function(dure_library name)
     endforeach()
     set_tests_properties(unit/${name} PROPERTIES LABELS "${labels}" TIMEOUT 300)
     if(DURE_SANITIZE)
-      set_tests_properties(unit/${name} PROPERTIES ENVIRONMENT "${sanitizer_environment}")
+      set(environment ${sanitizer_environment})
+      if(DURE_SANITIZE STREQUAL "thread" AND ARG_NOT_TSAN)
+        list(APPEND environment "GTEST_FILTER=-${ARG_NOT_TSAN}")
+      endif()
+      set_tests_properties(unit/${name} PROPERTIES ENVIRONMENT "${environment}")
     endif()
   endif()
 endfunction()

@@ -15,7 +15,8 @@ using nlohmann::json;
 
 constexpr const char* kForeground = "foregroundDeletion";
 
-std::string now() { return formatTime(SystemClock().now()).substr(0, 19) + "Z"; }
+// To the second, as the API server writes it.
+std::string timestamp(TimePoint time) { return formatTime(time).substr(0, 19) + "Z"; }
 
 const json& at(const json& object, std::initializer_list<const char*> names) {
   static const json kNull;
@@ -130,8 +131,10 @@ void FakeStore::write(const ObjectKey& key, json object) {
   metadata["name"] = key.name;
   if (!key.name_space.empty()) metadata["namespace"] = key.name_space;
   metadata["uid"] = before != nullptr ? uidOf(*before) : fmt::format("uid-{}", version_ + 1);
-  metadata["creationTimestamp"] =
-      before != nullptr ? before->at("metadata").at("creationTimestamp") : json(now());
+  // A second for each, so that objects are of one age only if a test wants them to be.
+  metadata["creationTimestamp"] = before != nullptr
+                                      ? before->at("metadata").at("creationTimestamp")
+                                      : json(timestamp(began_ + std::chrono::seconds(version_)));
   if (before != nullptr) {
     metadata["resourceVersion"] = before->at("metadata").at("resourceVersion");
     if (object == *before) return;  // and nobody is told
@@ -274,7 +277,8 @@ void FakeStore::removeGracefully(const ObjectKey& key, const json& options) {
   // A second deletion may only shorten the time.
   const json& left = at(metadata, {"deletionGracePeriodSeconds"});
   if (left.is_number()) grace = std::min(grace, left.get<int>());
-  if (!metadata.contains("deletionTimestamp")) metadata["deletionTimestamp"] = now();
+  if (!metadata.contains("deletionTimestamp"))
+    metadata["deletionTimestamp"] = timestamp(SystemClock().now());
   metadata["deletionGracePeriodSeconds"] = grace;
   write(key, std::move(object));
   collectGarbage();

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "kube/test_request.h"
 
 namespace dure::kube {
@@ -80,6 +81,7 @@ class FakeStore {
 
   std::map<ObjectKey, nlohmann::json> objects_;
   std::vector<Change> history_;
+  const TimePoint began_ = SystemClock().now();
   std::int64_t version_ = 0;
   std::int64_t oldest_ = 0;  // that is remembered
   std::int64_t names_ = 0;   // that were made up

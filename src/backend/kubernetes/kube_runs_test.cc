@@ -78,7 +78,7 @@ TEST_F(KubeRunsTest, FindsRunsByNameAndSaysWhatThereIs) {
   const auto none = runs_.find("trian");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code(), Code::kNotFound);
-  EXPECT_THAT(none.error().message(), HasSubstr("there are: other.1, train.1, train.2"));
+  EXPECT_THAT(none.error().message(), HasSubstr("there are: train.1, train.2, other.1"));
 }
 
 TEST_F(KubeRunsTest, ListsAllRunsAndHowTheyAre) {
@@ -112,7 +112,7 @@ TEST_F(KubeRunsTest, TellsWhatKeepsARunFromStarting) {
   kubelet_.wait(runTask(run, 0), "ErrImagePull", "no such image");
   const auto view = runs_.read(idOf(run));
   ASSERT_TRUE(view);
-  EXPECT_THAT(view->state.reason, HasSubstr("worker-0: image"));
+  EXPECT_THAT(view->state.reason, HasSubstr("worker-0: cannot pull image"));
   EXPECT_EQ(runs_.read({.name = "train", .number = 7}).error().code(), Code::kNotFound);
 }
 
@@ -279,7 +279,7 @@ TEST_F(KubeRunsTest, AManagerThatNeverStartedCannotStopARun) {
   kubelet_.wait("train-1-abcde", "ImagePullBackOff");
   const auto stopped = runs_.stop(idOf(run), false, soon());
   ASSERT_FALSE(stopped);
-  EXPECT_THAT(stopped.error().message(), HasSubstr("has not started: image dure:9"));
+  EXPECT_THAT(stopped.error().message(), HasSubstr("has not started: cannot pull image dure:9"));
 }
 
 TEST_F(KubeRunsTest, AQuotaThatKeepsTheManagerOutIsNamed) {

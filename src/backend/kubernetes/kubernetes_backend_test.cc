@@ -233,9 +233,9 @@ TEST_F(KubernetesBackendTest, APodThatCannotRunIsRefused) {
   };
   for (const Case& c : std::vector<Case>{
            {"no image name", [&](auto& pod) { kubelet_.wait(pod, "InvalidImageName"); },
-            "refused worker-0 for good: image mine:1"},
+            "refused worker-0 for good: cannot pull image mine:1"},
            {"no image", [&](auto& pod) { kubelet_.wait(pod, "ErrImagePull", "404"); },
-            "refused worker-0 for good: image mine:1"},
+            "refused worker-0 for good: cannot pull image mine:1"},
            {"no node",
             [&](auto& pod) {
               kubelet_.cannotPlace(
