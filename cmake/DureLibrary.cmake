@@ -10,7 +10,7 @@ set(sanitizer_environment
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/sanitizers/thread.txt:print_suppressions=0:die_after_fork=0")
 
 # GoogleTest's headers, compiled once for all test programs.
-file(WRITE ${CMAKE_BINARY_DIR}/gtest_header.cc "")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gtest_header.cc CONTENT "")
 add_library(dure_gtest_header STATIC ${CMAKE_BINARY_DIR}/gtest_header.cc)
 target_link_libraries(dure_gtest_header PRIVATE GTest::gmock)
 target_precompile_headers(dure_gtest_header PRIVATE <gmock/gmock.h> <gtest/gtest.h> <nlohmann/json.hpp>)

@@ -11,7 +11,7 @@ target_compile_definitions(dure_libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO
 target_link_libraries(dure_libtorch INTERFACE ${TORCH_LIBRARY} ${TORCH_CPU_LIBRARY} ${C10_LIBRARY})
 
 # Built once, reused by every target of dure_use_libtorch; position-independent for the Python module.
-file(WRITE ${CMAKE_BINARY_DIR}/libtorch_header.cc "")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/libtorch_header.cc CONTENT "")  # written once, compiled once
 add_library(dure_libtorch_header STATIC ${CMAKE_BINARY_DIR}/libtorch_header.cc)
 target_link_libraries(dure_libtorch_header PUBLIC dure_libtorch)
 target_compile_options(dure_libtorch_header PRIVATE -fPIC $<$<CONFIG:Release>:-O3>)
