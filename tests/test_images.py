@@ -108,7 +108,7 @@ class ImagesMade(harness.Case):
     def test_killed_in_the_middle_nothing_of_the_base_is_left_and_the_next_one_is_whole(self):
         out = self.dir / "out"
         killed = self.start("dure", "--out", out, "--programs", harness.BUILD, program=BUILD_IMAGES, env=self.mine)
-        harness.wait_until(lambda: any(name == "mmdebstrap" for name, *_ in map(harness.stat_of, self.processes())),
+        harness.wait_until(lambda: any(stat and stat[0] == "mmdebstrap" for stat in map(harness.stat_of, self.processes())),
                            20, "packages are being installed")
         killed.send(signal.SIGKILL)
         killed.wait()
