@@ -52,7 +52,7 @@ class Leftovers(harness.Case):
 
     def tearDown(self):
         for pid in self.sleepers():
-            os.kill(pid, signal.SIGKILL)
+            self.kill(pid)
         super().tearDown()
 
     def sleepers(self):
@@ -89,15 +89,20 @@ class Leftovers(harness.Case):
                     for pid in {*self.sleepers(), *self.processes()}]
             raise AssertionError(f"{error}: {left}") from None
 
+    @staticmethod
+    def kill(pid):
+        """Success also if it is gone: when one dies, dure ends the others at once."""
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
     def kill_both(self, running, order):
         agents = list(self.agents().values())
         if order == "group":
             os.killpg(os.getpgid(running.pid), signal.SIGKILL)
         for pid in [running.pid, *agents] if order == "dure first" else [*agents, running.pid]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            self.kill(pid)
         running.process.wait()
 
     def users(self):
@@ -116,7 +121,7 @@ class Leftovers(harness.Case):
             running = self.begin("session", workers=2)
             victims = victim()
             for pid in victims.values() if isinstance(victims, dict) else victims:
-                os.kill(pid, signal.SIGKILL)
+                self.kill(pid)
             # dure lives, and starts the next generation when the first is gone.
             self.wait_for_event(self.ps("left")["id"], "running", 2)
             self.assertEqual(len(self.guards()), 2)
