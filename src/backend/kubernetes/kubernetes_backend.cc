@@ -416,8 +416,9 @@ void KubernetesBackend::look() {
     gone(task);
   }
   timer_.expires_after(options_.times.tick);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) look();
+  // A timer that has expired cannot be cancelled any more: its handler may be called after us.
+  timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+    if (!error && *alive) look();
   });
 }
 
