@@ -24,7 +24,9 @@ int main(int argc, char** argv) {
   kube::KubeClient client(*std::move(access));
   kube::ExecRequest request{.name_space = words[1], .pod = words[2], .container = words[3]};
   if (words[0] == "exec") request.command = {words.begin() + 4, words.end()};
-  if (words[0] == "attach" && words.size() > 4) request.input = words[4];
+  if (words[0] == "attach" && words.size() > 4) {
+    request.input = [text = words[4]](const auto& write) { return write(text); };
+  }
   const auto code =
       kube::exec(client, request, [](kube::ExecStream stream, std::string_view bytes) {
         (stream == kube::ExecStream::kOut ? std::cout : std::cerr) << bytes << std::flush;

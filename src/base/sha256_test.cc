@@ -15,5 +15,13 @@ TEST(Sha256, IsThatOfTheStandard) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST(Sha256, OfPiecesIsThatOfTheWhole) {
+  Sha256 hash;
+  for (int round = 0; round < 2; ++round) {
+    for (const char* piece : {"a", "", "bc"}) hash.add(piece);
+    EXPECT_EQ(hash.takeHex(), sha256Hex("abc")) << round;
+  }
+}
+
 }  // namespace
 }  // namespace dure

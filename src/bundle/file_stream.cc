@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <vector>
 
@@ -22,32 +23,35 @@ using nlohmann::json;
 constexpr std::size_t kFilePiece = 256u << 10u;
 constexpr std::size_t kLongestHeader = 64u << 10u;
 constexpr std::string_view kUnfinished = ".part";
+constexpr const char* kHash = "sha256";
+// No stream into a folder takes so long.
+constexpr std::chrono::hours kLongest{2};
 
 std::string headerLine(const json& header) {
   return header.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-// What `name` says of one file, as long as the header said it would be.
-Status sendFile(const std::string& path, const std::string& name,
-                const std::function<Status(std::string_view)>& send) {
+// One file: a line that tells its name and size, its bytes, and a line with their hash.
+Status sendFile(const std::string& path, const std::string& name, const SendBytes& send) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
   if (!file || fstat(file.get(), &info) != 0) return systemError(path);
   const json header = {
       {"path", name}, {"size", info.st_size}, {"executable", (info.st_mode & 0100) != 0}};
   if (auto sent = send(headerLine(header)); !sent) return sent;
+  Sha256 hash;
   std::string piece(kFilePiece, '\0');
   for (off_t left = info.st_size; left > 0;) {
     const ssize_t got =
         read(file.get(), piece.data(), std::min(piece.size(), static_cast<std::size_t>(left)));
     if (got < 0) return systemError(path);
     if (got == 0) return Error(Code::kConflict, path + " became shorter while it was read");
-    if (auto sent = send(std::string_view(piece).substr(0, static_cast<std::size_t>(got))); !sent) {
-      return sent;
-    }
+    const auto bytes = std::string_view(piece).substr(0, static_cast<std::size_t>(got));
+    hash.add(bytes);
+    if (auto sent = send(bytes); !sent) return sent;
     left -= got;
   }
-  return {};
+  return send(headerLine({{kHash, hash.takeHex()}}));
 }
 
 // Nothing leaves the target.
@@ -58,29 +62,38 @@ bool staysInside(const fs::path& path) {
 
 }  // namespace
 
-Status sendFiles(const std::string& path, const std::function<Status(std::string_view)>& send) {
+Result<std::vector<NamedFile>> filesOf(const std::string& path) {
   std::error_code error;
-  std::int64_t count = 0;
+  std::vector<NamedFile> files;
   const auto status = fs::symlink_status(path, error);
   if (fs::is_directory(status)) {
-    std::vector<fs::path> files;
     for (fs::recursive_directory_iterator it(path, error), end; !error && it != end;
          it.increment(error)) {
-      if (it->is_regular_file(error) && !it->is_symlink(error)) files.push_back(it->path());
+      if (it->is_regular_file(error) && !it->is_symlink(error)) {
+        files.push_back({it->path(), it->path().lexically_relative(path)});
+      }
     }
     if (error) return Error(Code::kIo, path + ": " + error.message());
-    std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) {
-      if (auto sent = sendFile(file, file.lexically_relative(path), send); !sent) return sent;
-      ++count;
-    }
+    std::sort(files.begin(), files.end(),
+              [](const NamedFile& a, const NamedFile& b) { return a.path < b.path; });
   } else if (fs::is_regular_file(status)) {
-    if (auto sent = sendFile(path, "", send); !sent) return sent;
-    ++count;
+    files.push_back({path, ""});
   } else {
     return Error(Code::kNotFound, "there is no file or directory " + path);
   }
-  return send(headerLine({{"files", count}}));
+  return files;
+}
+
+Status sendFiles(const std::vector<NamedFile>& files, const SendBytes& send) {
+  for (const NamedFile& file : files) {
+    if (auto sent = sendFile(file.path, file.name, send); !sent) return sent;
+  }
+  return send(headerLine({{"files", files.size()}}));
+}
+
+Status sendFiles(const std::string& path, const SendBytes& send) {
+  const auto files = filesOf(path);
+  return files ? sendFiles(*files, send) : files.error();
 }
 
 FileReceiver::~FileReceiver() {
@@ -90,17 +103,16 @@ FileReceiver::~FileReceiver() {
 Status FileReceiver::take(std::string_view bytes) {
   while (!bytes.empty()) {
     if (finished_) return Error(Code::kInvalid, "the file stream goes on after its end");
-    if (file_) {
+    if (file_ && left_ > 0) {
       const std::string_view piece = bytes.substr(
           0, static_cast<std::size_t>(std::min<std::int64_t>(left_, std::ssize(bytes))));
       if (auto written = writeAll(file_.get(), piece); !written) {
         return std::move(written).error().during(path_);
       }
+      hash_.add(piece);
       bytes.remove_prefix(piece.size());
       left_ -= std::ssize(piece);
       bytes_ += std::ssize(piece);
-      if (left_ > 0) continue;
-      if (auto ended = end(); !ended) return ended;
       continue;
     }
     const std::size_t newline = bytes.find('\n');
@@ -108,7 +120,8 @@ Status FileReceiver::take(std::string_view bytes) {
     if (line_.size() > kLongestHeader) return Error(Code::kInvalid, "malformed file stream");
     if (newline == std::string_view::npos) return {};
     bytes.remove_prefix(newline + 1);
-    if (auto begun = begin(std::exchange(line_, {})); !begun) return begun;
+    const std::string line = std::exchange(line_, {});
+    if (auto taken = file_ ? end(line) : begin(line); !taken) return taken;
   }
   return {};
 }
@@ -139,10 +152,17 @@ Status FileReceiver::begin(const std::string& line) {
   file_ = Fd(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                   executable ? 0755 : 0644));
   if (!file_) return systemError(temporary_);
-  return left_ == 0 ? end() : Status{};
+  return {};
 }
 
-Status FileReceiver::end() {
+Status FileReceiver::end(const std::string& line) {
+  const json trailer = json::parse(line, nullptr, false);
+  if (!trailer.is_object() || !trailer.contains(kHash)) {
+    return Error(Code::kInvalid, "malformed file stream");
+  }
+  if (trailer[kHash] != hash_.takeHex()) {
+    return Error(Code::kUnavailable, path_ + ": was damaged on its way; try again");
+  }
   if (fsync(file_.get()) != 0) return systemError(temporary_);
   file_ = Fd();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return systemError(path_);
@@ -154,6 +174,42 @@ Status FileReceiver::end() {
 Status FileReceiver::finish() {
   if (finished_) return {};
   return Error(Code::kUnavailable, "the connection broke before all files had arrived");
+}
+
+Status receiveFolder(int input, const std::string& target) {
+  std::string part = target + std::string(kUnfinished) + ".XXXXXX";
+  if (mkdtemp(part.data()) == nullptr) return systemError(part);
+  FileReceiver files(part);
+  std::string piece(kFilePiece, '\0');
+  Status taken;
+  while (taken && !files.isFinished()) {
+    const ssize_t got = read(input, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) taken = systemError("standard input");
+    if (got == 0) taken = files.finish();
+    if (got > 0)
+      taken = files.take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
+  }
+  std::error_code error;
+  if (taken) {
+    // Whoever reads it may be another user than whoever brought it.
+    chmod(part.c_str(), 0755);
+    if (rename(part.c_str(), target.c_str()) != 0 && !fs::is_directory(target)) {
+      taken = systemError(target);
+    } else {
+      taken = syncDirectory(fs::path(target).parent_path());
+    }
+  }
+  fs::remove_all(part, error);
+  if (!taken) return taken;
+  const std::string left = fs::path(target).filename().string() + std::string(kUnfinished);
+  for (const auto& entry : fs::directory_iterator(fs::path(target).parent_path(), error)) {
+    const bool is_old = fs::file_time_type::clock::now() - entry.last_write_time(error) > kLongest;
+    if (is_old && entry.path().filename().string().starts_with(left)) {
+      fs::remove_all(entry.path(), error);
+    }
+  }
+  return {};
 }
 
 }  // namespace dure::bundle

@@ -82,6 +82,17 @@ TEST_F(FileStreams, ABrokenConnectionLeavesNoHalfFile) {
   }
 }
 
+TEST_F(FileStreams, AFileThatWasDamagedOnItsWayIsNotKept) {
+  ASSERT_TRUE(replaceFile(root_ / "model.h5", std::string(1000, 'x')));
+  std::string bytes = sent(root_ / "model.h5");
+  bytes[bytes.find('x') + 500] = 'y';
+  {
+    FileReceiver files(root_ / "home/model.h5");
+    EXPECT_EQ(files.take(bytes).error().code(), Code::kUnavailable);
+  }
+  EXPECT_TRUE(fs::is_empty(root_ / "home"));
+}
+
 TEST_F(FileStreams, NothingLeavesTheTargetWhateverTheOtherSideSays) {
   for (const char* line :
        {R"({"path": "../out", "size": 1})", R"({"path": "/etc/x", "size": 1})",

@@ -11,8 +11,10 @@ namespace {
 
 class ArraySplit : public SourceSplit {
  public:
-  ArraySplit(std::string samples_name, Array samples, std::string name, Array labels)
-      : samples_name_(std::move(samples_name)),
+  ArraySplit(std::string samples_name, Array samples, std::string name, Array labels,
+             ArrayNames named)
+      : named_(std::move(named)),
+        samples_name_(std::move(samples_name)),
         name_(std::move(name)),
         samples_(std::move(samples)),
         labels_(std::move(labels)),
@@ -30,6 +32,14 @@ class ArraySplit : public SourceSplit {
     return samples_name_ + ": " + rowName(row);
   }
   bool integerLabels() const override { return !isFloat(labels_.dtype); }
+
+  SplitArrays arrays() const override {
+    return {.samples = named_.samples,
+            .labels = named_.labels,
+            .sample_shape = {samples_.shape.begin() + 1, samples_.shape.end()},
+            .label_type = labels_.dtype,
+            .label_shape = {labels_.shape.begin() + 1, labels_.shape.end()}};
+  }
 
   Status readSamples(std::span<const std::int64_t> rows, std::byte* out) const override {
     if (auto in_range = checkRows(rows); !in_range) return in_range;
@@ -53,6 +63,7 @@ class ArraySplit : public SourceSplit {
   }
 
  private:
+  const ArrayNames named_;
   const std::string samples_name_;
   const std::string name_;  // that of the labels
   const Array samples_;
@@ -63,7 +74,8 @@ class ArraySplit : public SourceSplit {
 }  // namespace
 
 Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_name, Array samples,
-                                                    const std::string& labels_name, Array labels) {
+                                                    const std::string& labels_name, Array labels,
+                                                    const ArrayNames& named) {
   const bool one_each =
       labels.shape.size() == 1 || (labels.shape.size() == 2 && labels.shape[1] == 1);
   if (!one_each) {
@@ -77,7 +89,7 @@ Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_n
                                              labels_name, labels.shape[0]));
   }
   auto split = std::make_unique<ArraySplit>(samples_name, std::move(samples), labels_name,
-                                            std::move(labels));
+                                            std::move(labels), named);
   if (auto begun = split->begin(); !begun) return std::move(begun).error().during(samples_name);
   return std::unique_ptr<SourceSplit>(std::move(split));
 }

@@ -10,8 +10,14 @@
 namespace dure::format {
 
 // A split of two arrays of equal length: {rows, …} samples, {rows} or {rows, 1} labels. Invalid if
-// they are of other shapes. The names are for messages.
+// they are of other shapes. The names are for messages; `named` are those of the arrays, if they
+// have any.
+struct ArrayNames {
+  std::string samples;
+  std::string labels;
+};
 Result<std::unique_ptr<SourceSplit>> makeArraySplit(const std::string& samples_name, Array samples,
-                                                    const std::string& labels_name, Array labels);
+                                                    const std::string& labels_name, Array labels,
+                                                    const ArrayNames& named = {});
 
 }  // namespace dure::format

@@ -250,6 +250,14 @@ Status Split::setSamples(DType type, std::vector<std::int64_t> shape) {
   return {};
 }
 
+SplitArrays Split::arrays() const {
+  return {.samples = "",
+          .labels = "",
+          .sample_shape = sample_shape_,
+          .label_type = labels_are_classes_ ? DType::kI64 : DType::kF64,
+          .label_shape = {}};
+}
+
 Result<Dataset> openDataset(const DatasetOptions& options) {
   try {
     return openByFormat(options);

@@ -11,6 +11,15 @@
 
 namespace dure::format {
 
+// The arrays of a split as its files have them, for whoever writes them again.
+struct SplitArrays {
+  std::string samples;  // their names; empty: the files do not name arrays
+  std::string labels;
+  std::vector<std::int64_t> sample_shape;  // behind the number of rows
+  DType label_type = DType::kI64;
+  std::vector<std::int64_t> label_shape;
+};
+
 // One split of a data set: samples with a label each, read by number in any order. Const members
 // may be called from several threads at once.
 class Split {
@@ -26,6 +35,7 @@ class Split {
   std::size_t sampleBytes() const { return sample_bytes_; }
   // Where a sample lies, for messages: "train.npz: x_train: row 7".
   virtual std::string whereIs(std::int64_t row) const = 0;
+  virtual SplitArrays arrays() const;
   // Whole numbers are classes, others are targets of a regression.
   bool labelsAreClasses() const { return labels_are_classes_; }
 

@@ -5,9 +5,6 @@
 #include <fmt/core.h>
 
 namespace dure::format {
-namespace {
-
-// The type of the numbers in memory; none for what is not read.
 std::optional<DType> numberType(hid_t type) {
   const std::size_t size = H5Tget_size(type);
   if (H5Tget_class(type) == H5T_FLOAT) {
@@ -25,7 +22,6 @@ std::optional<DType> numberType(hid_t type) {
   return std::nullopt;
 }
 
-// HDF5's little-endian type of the same numbers; negative if it has none.
 H5Id fileType(DType type) {
   const auto copy = [](hid_t id) { return H5Id(H5Tcopy(id), H5Tclose); };
   switch (type) {
@@ -63,6 +59,8 @@ H5Id fileType(DType type) {
   }
   return {-1, H5Tclose};
 }
+
+namespace {
 
 // How large a data set in a file of `limit` bytes can be; none if its bytes lie elsewhere.
 std::optional<std::size_t> mostBytes(hid_t dataset, std::size_t limit) {

@@ -56,6 +56,11 @@ Result<std::vector<std::string>> readTexts(hid_t object, const std::string& name
 // Any list of numbers under `path`, converted to this machine's byte order.
 Result<Array> readDataset(hid_t object, const std::string& path, std::size_t limit);
 
+// The type of the numbers in memory; none for what is not read.
+std::optional<DType> numberType(hid_t type);
+// HDF5's little-endian type of the same numbers; negative if it has none.
+H5Id fileType(DType type);
+
 // Writing.
 
 // A text of any length.

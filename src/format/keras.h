@@ -23,8 +23,10 @@ struct KerasModel {
   std::string name = "sequential";
   std::vector<KerasLayer> layers;  // an InputLayer first where the file has one
   nlohmann::json training_config;  // null: none
-  // Further texts to write beside Keras' own, which nobody reads back here.
+  // Further texts beside Keras' own, which it passes over.
   std::map<std::string, std::string> attributes;
+  // A table of words, a line each, which would be too large for an attribute; empty: none.
+  std::string words;
 };
 
 // HDF5 is not thread-safe: both functions below wait for each other, and nothing else in the

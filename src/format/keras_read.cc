@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <map>
 #include <new>
+#include <set>
 
 #include <fmt/core.h>
 
+#include "base/text.h"
 #include "format/hdf5.h"
 #include "format/json_text.h"
 #include "format/keras.h"
@@ -16,6 +19,11 @@ namespace dure::format {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kLongestName = 255;
+constexpr hsize_t kMostAttributes = 256;
+// Of attributes, where one process hands a model to another.
+constexpr const char* kAttributePrefix = "attribute.";
 
 // "dense/kernel:0" and "lstm/lstm_cell/kernel:0" are kernels.
 std::string weightName(const std::string& full) {
@@ -63,6 +71,34 @@ Status readWeights(hid_t weights, std::size_t limit, KerasLayer& layer, std::siz
   return {};
 }
 
+// What stands beside Keras' own attributes; others than texts are passed over.
+std::map<std::string, std::string> readAttributes(hid_t file, std::size_t limit) {
+  static const std::set<std::string> keras{"model_config", "training_config", "keras_version",
+                                           "backend"};
+  std::map<std::string, std::string> texts;
+  char name[kLongestName + 1];
+  for (hsize_t i = 0; i < kMostAttributes; ++i) {
+    const ssize_t length = H5Aget_name_by_idx(file, ".", H5_INDEX_NAME, H5_ITER_INC, i, name,
+                                              sizeof name, H5P_DEFAULT);
+    if (length < 0) break;
+    if (length == 0 || static_cast<std::size_t>(length) > kLongestName || keras.count(name) > 0)
+      continue;
+    const auto read = readTexts(file, name, limit);
+    if (read && read->size() == 1) texts[name] = read->front();
+  }
+  return texts;
+}
+
+// The table of words, if there is one.
+Result<std::string> readWords(hid_t file, std::size_t limit) {
+  if (H5Lexists(file, "dure", H5P_DEFAULT) <= 0 || H5Lexists(file, kWordsPath, H5P_DEFAULT) <= 0)
+    return std::string();
+  const auto bytes = readDataset(file, kWordsPath, limit);
+  if (!bytes) return bytes.error();
+  if (bytes->dtype != DType::kU8) return Error(Code::kInvalid, "dure/words is not text");
+  return std::string(reinterpret_cast<const char*>(bytes->data), bytes->bytes());
+}
+
 // The caller holds lockHdf5().
 Result<KerasModel> readHdf5(const FileBytes& bytes) {
   const std::string& path = bytes.name;
@@ -82,6 +118,10 @@ Result<KerasModel> readHdf5(const FileBytes& bytes) {
     if (!training) return std::move(training).error();
     model->training_config = *std::move(training);
   }
+  model->attributes = readAttributes(file.get(), size);
+  auto words = readWords(file.get(), size);
+  if (!words) return std::move(words).error().during(path);
+  model->words = *std::move(words);
   if (H5Lexists(file.get(), "model_weights", H5P_DEFAULT) <= 0) return model;
   const H5Id weights(H5Gopen2(file.get(), "model_weights", H5P_DEFAULT), H5Gclose);
   if (!weights) return hdf5Error(path + ": model_weights");
@@ -110,7 +150,10 @@ Status handOver(int fd, const KerasModel& model) {
   }
   content.metadata = {{"config", kerasConfig(model).dump()},
                       {"training", model.training_config.dump()},
-                      {"owners", owners.dump()}};
+                      {"owners", owners.dump()},
+                      {"words", toValidUtf8(model.words)}};
+  for (const auto& [name, text] : model.attributes)
+    content.metadata[kAttributePrefix + toValidUtf8(name)] = toValidUtf8(text);
   return writeSafetensorsTo(fd, content);
 }
 
@@ -128,6 +171,11 @@ Result<KerasModel> takeOver(const FileBytes& bytes) {
   auto model = parseKerasConfig(bytes.name, *config);
   if (!model) return model;
   model->training_config = *training;
+  model->words = content->metadata["words"];
+  for (const auto& [name, text] : content->metadata) {
+    if (name.starts_with(kAttributePrefix))
+      model->attributes[name.substr(std::string_view(kAttributePrefix).size())] = text;
+  }
   for (std::size_t i = 0; i < owners->size(); ++i) {
     const json& owner = (*owners)[i];
     const Array* const array = content->find(std::to_string(i));

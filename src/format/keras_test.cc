@@ -124,6 +124,17 @@ TEST_F(KerasFiles, AreReadAsTheyWereWritten) {
   EXPECT_THAT(listDirectory(directory()), ElementsAre("model.h5"));
 }
 
+TEST_F(KerasFiles, KeepWhatStandsBesideTheModel) {
+  KerasModel model = small();
+  model.attributes = {{"samples", "25000"}, {"class_names", "[\"a\"]"}};
+  model.words = std::string(200'000, 'x') + "\né";
+  ASSERT_TRUE(writeKeras(path("beside.h5"), model));
+  const auto again = readKeras(path("beside.h5"));
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->attributes, model.attributes);
+  EXPECT_EQ(again->words, model.words);
+}
+
 TEST_F(KerasFiles, OfTheSameModelAreTheSame) {
   ASSERT_TRUE(writeKeras(path("one.h5"), small()));
   ASSERT_TRUE(writeKeras(path("two.h5"), small()));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include <fmt/core.h>
@@ -93,6 +94,13 @@ Status writeWeights(hid_t file, const KerasModel& model) {
   return writeText(weights.get(), "keras_version", kKerasVersion);
 }
 
+// In a group of its own, where Keras does not look.
+Status writeWords(hid_t file, const std::string& words) {
+  Array bytes = makeArray(DType::kU8, {static_cast<std::int64_t>(words.size())});
+  std::memcpy(writableData(bytes), words.data(), words.size());
+  return writeDataset(file, kWordsPath, bytes);
+}
+
 // The bytes of the file. HDF5 makes them in memory and not on the disk, since it does not survive a
 // disk that is full: closing a file that cannot be written brings the process down.
 Result<std::string> makeHdf5(const KerasModel& model, const std::string& config) {
@@ -114,6 +122,9 @@ Result<std::string> makeHdf5(const KerasModel& model, const std::string& config)
     }
     for (const auto& [name, text] : model.attributes) {
       if (auto wrote = writeText(file.get(), name, text); !wrote) return wrote;
+    }
+    if (!model.words.empty()) {
+      if (auto wrote = writeWords(file.get(), model.words); !wrote) return wrote;
     }
     return writeWeights(file.get(), model);
   };

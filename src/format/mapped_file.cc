@@ -4,11 +4,43 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <map>
+#include <mutex>
+
 #include <fmt/core.h>
 
 #include "base/fd.h"
 
 namespace dure::format {
+namespace {
+
+// Every mapping there is, for releaseMappedPages.
+struct Mappings {
+  std::mutex mutex;
+  std::map<void*, std::size_t> sizes;  // guarded by mutex
+
+  static Mappings& all() {
+    static auto* const mappings = new Mappings();  // outlives arrays with static storage
+    return *mappings;
+  }
+  void add(void* memory, std::size_t size) {
+    const std::lock_guard lock(mutex);
+    sizes[memory] = size;
+  }
+  void remove(void* memory) {
+    const std::lock_guard lock(mutex);
+    munmap(memory, sizes[memory]);
+    sizes.erase(memory);
+  }
+};
+
+}  // namespace
+
+void releaseMappedPages() {
+  Mappings& mappings = Mappings::all();
+  const std::lock_guard lock(mappings.mutex);
+  for (const auto& [memory, size] : mappings.sizes) madvise(memory, size, MADV_DONTNEED);
+}
 
 Result<FileBytes> mapFile(const std::string& path) {
   // Not blocking: a pipe under the name of a data file is refused below, not waited for.
@@ -23,8 +55,9 @@ Result<FileBytes> mapFile(const std::string& path) {
   if (size == 0) return file;
   void* const memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return systemError("map " + path);
+  Mappings::all().add(memory, size);
   file.owner = std::shared_ptr<const void>(
-      memory, [size](const void* mapped) { munmap(const_cast<void*>(mapped), size); });
+      memory, [](const void* mapped) { Mappings::all().remove(const_cast<void*>(mapped)); });
   file.bytes = {static_cast<const std::byte*>(memory), size};
   return file;
 }

@@ -29,6 +29,10 @@ struct FileBytes {
 // the system end the program (SIGBUS): data files are replaced, not changed, while they are in use.
 Result<FileBytes> mapFile(const std::string& path);
 
+// Lets go of the memory that mapped files take at this moment: what is read again comes back from
+// the system's cache. For passes over files that are larger than the memory they may take.
+void releaseMappedPages();
+
 // Code::kInvalid: "train.npz: at offset 128: WHAT".
 Error damaged(const FileBytes& file, std::size_t offset, const std::string& what);
 

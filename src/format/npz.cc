@@ -1,10 +1,9 @@
 #include "format/npz.h"
 
-#include <zlib.h>
-
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "format/crc32.h"
 #include "format/inflate.h"
 #include "format/npy.h"
 
@@ -14,11 +13,6 @@ namespace {
 std::string arrayName(const ZipMember& member) {
   const std::string& name = member.name;
   return name.ends_with(".npy") ? name.substr(0, name.size() - 4) : name;
-}
-
-std::uint32_t crcOf(std::span<const std::byte> bytes) {
-  return static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 Result<FileBytes> unpack(const FileBytes& packed, const ZipMember& member) {
@@ -33,7 +27,7 @@ Result<FileBytes> unpack(const FileBytes& packed, const ZipMember& member) {
             fmt::format("the header says {} bytes but the member has {}", size, member.size));
       });
   if (!unpacked) return unpacked;
-  if (crcOf(unpacked->bytes) != member.crc) {
+  if (crc32Of(unpacked->bytes) != member.crc) {
     return Error(Code::kInvalid, packed.name + ": the checksum is wrong: the file is damaged");
   }
   return unpacked;

@@ -134,7 +134,7 @@ Result<std::unique_ptr<SourceSplit>> readSplit(const ArrayStore& store, const Na
   if (!labels) return std::move(labels).error();
   const std::string where = store.name() + ": ";
   return makeArraySplit(where + names.samples, *std::move(samples), where + names.labels,
-                        *std::move(labels));
+                        *std::move(labels), {.samples = names.samples, .labels = names.labels});
 }
 
 Result<Source> openStore(const ArrayStore& store, const DatasetOptions& options) {

@@ -114,13 +114,13 @@ Result<std::map<std::string, std::string>> readMetadata(const json& value) {
 }
 
 // A view, or a copy where the numbers do not lie at multiples of their size.
-Array arrayAt(const FileBytes& file, std::size_t offset, Entry& entry) {
-  const std::byte* const data = file.bytes.data() + offset;
-  if (reinterpret_cast<std::uintptr_t>(data) % sizeOf(entry.dtype) == 0) {
+Array arrayAt(const FileBytes& file, PlacedArray& placed) {
+  const std::byte* const data = file.bytes.data() + placed.offset;
+  if (reinterpret_cast<std::uintptr_t>(data) % sizeOf(placed.dtype) == 0) {
     return {
-        .dtype = entry.dtype, .shape = std::move(entry.shape), .data = data, .owner = file.owner};
+        .dtype = placed.dtype, .shape = std::move(placed.shape), .data = data, .owner = file.owner};
   }
-  Array copy = makeArray(entry.dtype, std::move(entry.shape));
+  Array copy = makeArray(placed.dtype, std::move(placed.shape));
   if (copy.bytes() > 0) std::memcpy(writableData(copy), data, copy.bytes());
   return copy;
 }
@@ -206,7 +206,7 @@ const Array* Safetensors::find(const std::string& name) const {
   return nullptr;
 }
 
-Result<Safetensors> parseSafetensors(const FileBytes& file) {
+Result<PlacedArrays> placeSafetensors(const FileBytes& file) {
   Cursor cursor(file);
   const auto length = cursor.little<std::uint64_t>("the header's size");
   if (!length) return length.error();
@@ -222,7 +222,7 @@ Result<Safetensors> parseSafetensors(const FileBytes& file) {
       parseJson(name, {reinterpret_cast<const char*>(bytes->data()), bytes->size()});
   if (!header) return header.error();
   if (!header->is_object()) return Error(Code::kInvalid, name + ": is not a JSON object");
-  Safetensors content;
+  PlacedArrays content;
   std::vector<Entry> entries;
   for (const auto& [key, value] : header->items()) {
     if (key == kMetadata) {
@@ -243,7 +243,21 @@ Result<Safetensors> parseSafetensors(const FileBytes& file) {
     return std::move(placed).error();
   }
   for (Entry& entry : entries) {
-    content.arrays.emplace_back(entry.name, arrayAt(file, data_offset + entry.begin, entry));
+    content.arrays.push_back({.name = std::move(entry.name),
+                              .dtype = entry.dtype,
+                              .shape = std::move(entry.shape),
+                              .offset = data_offset + entry.begin});
+  }
+  return content;
+}
+
+Result<Safetensors> parseSafetensors(const FileBytes& file) {
+  auto placed = placeSafetensors(file);
+  if (!placed) return std::move(placed).error();
+  Safetensors content{.arrays = {}, .metadata = std::move(placed->metadata)};
+  for (PlacedArray& array : placed->arrays) {
+    std::string name = std::move(array.name);
+    content.arrays.emplace_back(std::move(name), arrayAt(file, array));
   }
   return content;
 }

@@ -12,6 +12,19 @@ namespace dure::format {
 // readSafetensors for bytes that are already there.
 Result<Safetensors> parseSafetensors(const FileBytes& file);
 
+// Where the arrays of a .safetensors file lie, without a look at their numbers.
+struct PlacedArray {
+  std::string name;
+  DType dtype = DType::kU8;
+  std::vector<std::int64_t> shape;
+  std::size_t offset = 0;  // in the file
+};
+struct PlacedArrays {
+  std::vector<PlacedArray> arrays;  // in the order of their places
+  std::map<std::string, std::string> metadata;
+};
+Result<PlacedArrays> placeSafetensors(const FileBytes& file);
+
 // writeSafetensors to an open file, which is left as it is if that fails.
 Status writeSafetensorsTo(int fd, const Safetensors& content);
 // The bytes of the file, piece by piece, until `write` fails.

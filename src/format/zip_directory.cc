@@ -6,20 +6,10 @@
 
 #include <fmt/core.h>
 
+#include "format/zip_records.h"
+
 namespace dure::format {
 namespace {
-
-constexpr std::uint32_t kLocalHeader = 0x04034b50;
-constexpr std::uint32_t kCentralHeader = 0x02014b50;
-constexpr std::uint32_t kEnd = 0x06054b50;
-constexpr std::uint32_t kEnd64 = 0x06064b50;
-constexpr std::uint32_t kEnd64Locator = 0x07064b50;
-constexpr std::size_t kLocalSize = 30;
-constexpr std::size_t kCentralSize = 46;
-constexpr std::size_t kEndSize = 22;
-constexpr std::size_t kEnd64Size = 56;
-constexpr std::size_t kLocatorSize = 20;
-constexpr std::uint32_t kElsewhere = 0xffffffff;  // "see the zip64 field"
 
 // A record of fixed fields, already known to be within the file.
 class Record {
@@ -56,22 +46,22 @@ struct Directory {
 };
 
 Result<Directory> findDirectory(const FileBytes& file) {
-  if (file.size() < kEndSize) return damaged(file, 0, "the file is too short for a zip file");
+  if (file.size() < kZipEndSize) return damaged(file, 0, "the file is too short for a zip file");
   // The end record is last but for a comment of up to 65535 bytes.
-  const std::size_t last = file.size() - kEndSize;
+  const std::size_t last = file.size() - kZipEndSize;
   const std::size_t first = last > 0xffff ? last - 0xffff : 0;
   for (std::size_t at = last + 1; at-- > first;) {
-    const Record end(file.bytes.subspan(at, kEndSize));
-    if (end.u32(0) != kEnd || end.u16(20) != file.size() - at - kEndSize) continue;
+    const Record end(file.bytes.subspan(at, kZipEndSize));
+    if (end.u32(0) != kZipEnd || end.u16(20) != file.size() - at - kZipEndSize) continue;
     Directory found{.offset = end.u32(16), .size = end.u32(12), .count = end.u16(10)};
-    if (found.offset != kElsewhere && found.size != kElsewhere && found.count != 0xffff) {
+    if (found.offset != kZipElsewhere && found.size != kZipElsewhere && found.count != 0xffff) {
       return found;
     }
-    if (at < kLocatorSize) return found;
-    const Record locator(file.bytes.subspan(at - kLocatorSize, kLocatorSize));
-    if (locator.u32(0) != kEnd64Locator) return found;
+    if (at < kZipLocatorSize) return found;
+    const Record locator(file.bytes.subspan(at - kZipLocatorSize, kZipLocatorSize));
+    if (locator.u32(0) != kZipLocator) return found;
     const auto end64 =
-        recordAt(file, locator.u64(8), kEnd64Size, kEnd64, "zip64 end of the directory");
+        recordAt(file, locator.u64(8), kZipEnd64Size, kZipEnd64, "zip64 end of the directory");
     if (!end64) return end64.error();
     return Directory{.offset = end64->u64(48), .size = end64->u64(40), .count = end64->u64(32)};
   }
@@ -86,11 +76,11 @@ Status readZip64(const FileBytes& file, std::size_t offset, std::span<const std:
     const Record head(extra.subspan(at, 4));
     const std::size_t size = head.u16(2);
     if (size > extra.size() - at - 4) break;
-    if (head.u16(0) == 1) {
+    if (head.u16(0) == kZip64Field) {
       const Record field(extra.subspan(at + 4, size));
       std::size_t inside = 0;
       for (std::uint64_t* value : {&member.size, &member.packed_size, &member.header_offset}) {
-        if (*value != kElsewhere) continue;
+        if (*value != kZipElsewhere) continue;
         if (size - inside < 8) return damaged(file, offset, "a zip64 field is too short");
         *value = field.u64(inside);
         inside += 8;
@@ -105,11 +95,10 @@ Status readZip64(const FileBytes& file, std::size_t offset, std::span<const std:
 // Reads the entry at the cursor and moves on to the next.
 Result<ZipMember> readEntry(const FileBytes& file, Cursor& cursor) {
   const std::size_t offset = cursor.offset();
-  const auto bytes = cursor.take(kCentralSize, "an entry of the zip file's directory");
+  const auto bytes = cursor.take(kZipCentralSize, "an entry of the zip file's directory");
   if (!bytes) return bytes.error();
   const Record entry(*bytes);
-  if (entry.u32(0) != kCentralHeader)
-    return damaged(file, offset, "no entry of the directory here");
+  if (entry.u32(0) != kZipCentral) return damaged(file, offset, "no entry of the directory here");
   const auto name = cursor.take(entry.u16(28), "a name in the zip file's directory");
   if (!name) return name.error();
   const auto extra = cursor.take(entry.u16(30), "an entry of the zip file's directory");
@@ -122,7 +111,8 @@ Result<ZipMember> readEntry(const FileBytes& file, Cursor& cursor) {
                    .crc = entry.u32(16),
                    .size = entry.u32(24),
                    .packed_size = entry.u32(20),
-                   .header_offset = entry.u32(42)};
+                   .header_offset = entry.u32(42),
+                   .entry_offset = offset};
   if (auto wide = readZip64(file, offset, *extra, member); !wide) return std::move(wide).error();
   if ((entry.u16(8) & 1u) != 0) return damaged(file, offset, member.name + " is encrypted");
   if (entry.u16(10) != 0 && entry.u16(10) != 8) {
@@ -141,7 +131,7 @@ Result<ZipMember> readEntry(const FileBytes& file, Cursor& cursor) {
 Result<std::vector<ZipMember>> readZipDirectory(const FileBytes& file) {
   const auto directory = findDirectory(file);
   if (!directory) return directory.error();
-  if (directory->count > directory->size / kCentralSize) {
+  if (directory->count > directory->size / kZipCentralSize) {
     return damaged(file, directory->offset,
                    fmt::format("a directory of {} bytes cannot have {} entries", directory->size,
                                directory->count));
@@ -161,10 +151,32 @@ Result<std::vector<ZipMember>> readZipDirectory(const FileBytes& file) {
   return members;
 }
 
-Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member) {
-  const auto local = recordAt(file, member.header_offset, kLocalSize, kLocalHeader, "zip member");
+Result<std::array<std::uint64_t, 2>> checksumPlaces(const FileBytes& file,
+                                                    const ZipMember& member) {
+  const auto packed = packedBytes(file, member);
+  if (!packed) return packed.error();
+  const auto local = recordAt(file, member.header_offset, kZipLocalSize, kZipLocal, "zip member");
   if (!local) return local.error();
-  Cursor cursor(file, member.header_offset + kLocalSize);
+  std::uint64_t at = member.header_offset + kZipLocalCrc;
+  constexpr std::uint16_t kDescribedBehind = 1u << 3u;
+  if ((local->u16(6) & kDescribedBehind) != 0) {
+    at = static_cast<std::uint64_t>(packed->bytes.data() - file.bytes.data()) + packed->size();
+    Cursor behind(file, at);
+    const auto first = behind.little<std::uint32_t>("what follows a zip member");
+    if (!first) return first.error();
+    if (*first == kZipDescriptor) at += sizeof(std::uint32_t);
+  }
+  Cursor cursor(file, at);
+  const auto written = cursor.little<std::uint32_t>("the checksum of a zip member");
+  if (!written) return written.error();
+  if (*written != member.crc) return damaged(file, at, member.name + " has two checksums");
+  return std::array<std::uint64_t, 2>{at, member.entry_offset + kZipCentralCrc};
+}
+
+Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member) {
+  const auto local = recordAt(file, member.header_offset, kZipLocalSize, kZipLocal, "zip member");
+  if (!local) return local.error();
+  Cursor cursor(file, member.header_offset + kZipLocalSize);
   const std::size_t names = std::size_t{local->u16(26)} + local->u16(28);
   if (const auto skipped = cursor.take(names, "the name of a zip member"); !skipped) {
     return skipped.error();

@@ -38,6 +38,7 @@ inline constexpr KubeKind kRoleBindings{"rbac.authorization.k8s.io/v1", "rolebin
 inline constexpr KubeKind kClusterRoles{"rbac.authorization.k8s.io/v1", "clusterroles", false};
 inline constexpr KubeKind kClusterRoleBindings{"rbac.authorization.k8s.io/v1",
                                                "clusterrolebindings", false};
+inline constexpr KubeKind kStorageClasses{"storage.k8s.io/v1", "storageclasses", false};
 inline constexpr KubeKind kLeases{"coordination.k8s.io/v1", "leases"};
 }  // namespace kinds
 

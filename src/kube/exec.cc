@@ -44,17 +44,21 @@ Result<int> exec(KubeClient& client, const ExecRequest& request,
           .path() +
       "?stdout=true&stderr=true";
   if (!request.container.empty()) path += "&container=" + escapedForUrl(request.container);
-  if (!request.input.empty()) path += "&stdin=true";
+  if (request.input) path += "&stdin=true";
   for (const std::string& word : request.command) path += "&command=" + escapedForUrl(word);
   auto socket = client.upgrade(path, kProtocol);
   if (!socket) return std::move(socket).error();
 
-  std::string_view left = request.input;
-  while (!left.empty() && !stop.stop_requested()) {
-    const std::string_view piece = left.substr(0, kPiece);
-    if (auto sent = socket->send(kInput + std::string(piece), stop); !sent)
-      return std::move(sent).error();
-    left.remove_prefix(piece.size());
+  if (request.input) {
+    const auto write = [&](std::string_view left) -> Status {
+      for (; !left.empty(); left.remove_prefix(std::min(left.size(), kPiece))) {
+        if (stop.stop_requested()) return Error(Code::kUnavailable, "it was broken off");
+        auto sent = socket->send(kInput + std::string(left.substr(0, kPiece)), stop);
+        if (!sent) return sent;
+      }
+      return {};
+    };
+    if (auto written = request.input(write); !written) return std::move(written).error();
   }
   std::optional<Result<int>> code;
   while (true) {

@@ -17,8 +17,10 @@ struct ExecRequest {
   std::string pod;
   std::string container;
   std::vector<std::string> command;  // empty: attach to the program that runs there
-  // Given to the command as its input. It is not told where that ends: the command must know.
-  std::string_view input;
+  // Writes the command's input piece by piece; null: it has none. The command is not told where
+  // that ends: it must know. It should print nothing meanwhile.
+  using Write = std::function<Status(std::string_view)>;
+  std::function<Status(const Write&)> input;
 };
 
 // Runs a command in a container, or attaches to what runs there, and gives its output as it comes.

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "kube/test_exec.h"
+
 namespace dure::kube {
 namespace {
 
@@ -92,6 +94,11 @@ void FakeApi::forbid(const RequestMatch& match) {
 void FakeApi::permitAll() {
   const std::lock_guard lock(mutex_);
   forbidden_.clear();
+}
+
+void FakeApi::setCommand(Command command) {
+  const std::lock_guard lock(mutex_);
+  command_ = std::move(command);
 }
 
 void FakeApi::cutStreams() {
@@ -223,6 +230,7 @@ bool FakeApi::handle(const TestServer::Asked& asked, const Send& send) {
     lock.unlock();
     return request.verb == "watch" ? watch(request, send) : streamLog(request, send);
   }
+  if (request.part == "exec") return runCommand(request, asked.headers, send);
   const ApiReply done = store_.answer(request);
   changed_.notify_all();
   if (fault && fault->trouble == Trouble::kLoseReply) return false;
@@ -289,6 +297,26 @@ bool FakeApi::watch(const ApiRequest& request, const Send& send) {
                       [&] { return ending_ || cuts != cuts_ || version != store_.version(); });
   }
   --watches_;
+  return false;
+}
+
+bool FakeApi::runCommand(const ApiRequest& request, const std::string& headers, const Send& send) {
+  const json* pod = store_.find(keyOf(request));
+  if (pod == nullptr) return reply(refusal(404, "pods \"" + request.name + "\" not found"), send);
+  if (pod->value("/status/phase"_json_pointer, "") != "Running") {
+    return reply(refusal(500, "container not running"), send);
+  }
+  send(execHandshake(headers));
+  if (!command_.out.empty()) send(execMessage(1, command_.out));
+  if (!command_.err.empty()) send(execMessage(2, command_.err));
+  if (!command_.code) return false;
+  json status = {{"status", *command_.code == 0 ? "Success" : "Failure"}};
+  if (*command_.code != 0) {
+    status["reason"] = "NonZeroExitCode";
+    status["details"]["causes"] =
+        json::array({{{"reason", "ExitCode"}, {"message", std::to_string(*command_.code)}}});
+  }
+  send(execMessage(3, status.dump()));
   return false;
 }
 

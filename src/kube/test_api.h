@@ -71,6 +71,15 @@ class FakeApi {
   void erase(const KubeAddress& address);
   void appendLog(const std::string& name_space, const std::string& pod, const std::string& text);
 
+  // What a command in a pod prints, and how it ends; without a code the connection breaks instead.
+  struct Command {
+    std::string out;
+    std::string err;
+    std::optional<int> code = 0;
+  };
+  // From now on, in whatever pod that is there.
+  void setCommand(Command command);
+
   // ---- what was asked
 
   int count(const RequestMatch& match) const;
@@ -96,6 +105,7 @@ class FakeApi {
   bool isForbidden(const ApiRequest& request) const;
   bool watch(const ApiRequest& request, const Send& send);
   bool streamLog(const ApiRequest& request, const Send& send);
+  bool runCommand(const ApiRequest& request, const std::string& headers, const Send& send);
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
@@ -105,6 +115,7 @@ class FakeApi {
   std::vector<RequestMatch> forbidden_;
   std::vector<ApiRequest> asked_;
   std::map<std::string, std::string> logs_;  // by namespace and pod
+  Command command_;
   int held_ = 0;
   int let_go_ = 0;
   int cuts_ = 0;

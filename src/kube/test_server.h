@@ -107,6 +107,11 @@ class TestServer {
       };
       if (!handler_(asked, send)) break;
     }
+    // What the client is still sending must not keep it from reading what it was answered.
+    shutdown(fd, SHUT_WR);
+    const timeval patience{.tv_sec = 1, .tv_usec = 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    for (char bytes[4096]; recv(fd, bytes, sizeof(bytes), 0) > 0;) continue;
     const std::lock_guard lock(mutex_);
     std::erase(open_, fd);
     close(fd);

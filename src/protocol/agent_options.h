@@ -36,6 +36,9 @@ inline constexpr int kEndNow = SIGALRM;
 // How an agent's complaints begin on its standard error: whoever has only its final output tells by
 // this that it was the agent, and not the program, that failed.
 inline constexpr std::string_view kAgentWords = "dure-agent: ";
+// How its commands exit that fail: because something is not there, or otherwise.
+inline constexpr int kAgentNotFound = 2;
+inline constexpr int kAgentFailed = 3;
 // What the agent complained of, if these are such words.
 std::optional<std::string> complaintIn(std::string_view words);
 

@@ -90,6 +90,16 @@ class CatalogWriter : public FieldVisitor {
     inside(list.visit_default);
     in_list_ = outer;
   }
+  void namedObjects(const Field& field, const ObjectRule& rule, const NameRule& /*names*/,
+                    const NamedObjects& list) override {
+    add(field, {"a map of maps"}).shorthand = rule.shorthand;
+    const bool outer = std::exchange(in_list_, true);
+    inside(list.visit_default);
+    in_list_ = outer;
+  }
+  void tree(const Field& field, TreeNode& /*value*/, const TreeRule& rule) override {
+    add(field, rule.kinds);
+  }
   void alias(const Field& field, std::string_view path,
              const std::vector<std::string>& before) override {
     FieldEntry& entry = add(field, {});
@@ -117,8 +127,9 @@ class CatalogWriter : public FieldVisitor {
     visit(*this);
     parent_ = outer;
     FieldEntry& entry = entries_[self];
+    if (!entry.kinds.empty() && !entry.words_or_object) return;
     if (entry.shorthand.empty() && !entry.words_or_object) {
-      if (entry.kinds.empty()) entry.kinds = {"a map of fields"};
+      entry.kinds = {"a map of fields"};
       return;
     }
     if (!entry.shorthand.empty()) {
@@ -143,22 +154,30 @@ class CatalogWriter : public FieldVisitor {
 
 }  // namespace
 
-const std::vector<FieldEntry>& fieldCatalog() {
-  static const std::vector<FieldEntry> catalog = [] {
-    CatalogWriter writer;
-    Job job;
-    visitJob(writer, job);
-    return writer.take();
-  }();
-  return catalog;
+Catalog::Catalog(const VisitFields& visit) {
+  CatalogWriter writer;
+  visit(writer);
+  entries_ = writer.take();
 }
 
-const FieldEntry* findField(std::string_view path) {
-  for (const FieldEntry& entry : fieldCatalog()) {
+const FieldEntry* Catalog::find(std::string_view path) const {
+  for (const FieldEntry& entry : entries_) {
     if (entry.path == path) return &entry;
   }
   return nullptr;
 }
+
+const Catalog& jobCatalog() {
+  static const Catalog catalog([](FieldVisitor& visitor) {
+    Job job;
+    visitJob(visitor, job);
+  });
+  return catalog;
+}
+
+const std::vector<FieldEntry>& fieldCatalog() { return jobCatalog().entries(); }
+
+const FieldEntry* findField(std::string_view path) { return jobCatalog().find(path); }
 
 std::vector<std::string> jobFieldPaths() {
   std::vector<std::string> paths;
@@ -168,18 +187,23 @@ std::vector<std::string> jobFieldPaths() {
   return paths;
 }
 
-std::optional<std::string> suggestField(const std::string& parent, const std::string& name) {
+std::optional<std::string> Catalog::suggest(const std::string& parent,
+                                            const std::string& name) const {
   if (name.empty()) return std::nullopt;
-  if (const FieldEntry* object = findField(parent)) {
+  if (const FieldEntry* object = find(parent)) {
     const auto sibling = closest(name, object->children);
     if (sibling && !isGuess(name, *sibling)) return joinPath(parent, *sibling);
   }
   std::vector<std::string> leaves;
-  for (const FieldEntry& entry : fieldCatalog()) leaves.push_back(leafOf(entry.path));
+  for (const FieldEntry& entry : entries_) leaves.push_back(leafOf(entry.path));
   const auto near = closest(name, leaves);
   if (!near || isGuess(name, *near)) return std::nullopt;
   const auto found = std::find(leaves.begin(), leaves.end(), *near);
-  return fieldCatalog()[static_cast<std::size_t>(found - leaves.begin())].path;
+  return entries_[static_cast<std::size_t>(found - leaves.begin())].path;
+}
+
+std::optional<std::string> suggestField(const std::string& parent, const std::string& name) {
+  return jobCatalog().suggest(parent, name);
 }
 
 std::string joinPath(std::string_view parent, std::string_view name) {

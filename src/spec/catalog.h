@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "spec/fields.h"
+
 namespace dure::spec {
 
 // What the definition in fields.cc says about one field, without its value.
@@ -23,7 +25,25 @@ struct FieldEntry {
   bool in_list = false;                // there are many, so the path leads to none of them
 };
 
-// All fields in the order of their definition, the job itself first. Made once.
+// What a definition says about all of its fields.
+class Catalog {
+ public:
+  explicit Catalog(const VisitFields& visit);
+
+  // In the order of their definition, the whole document first.
+  const std::vector<FieldEntry>& entries() const { return entries_; }
+  // nullptr if there is no such field.
+  const FieldEntry* find(std::string_view path) const;
+  // The path a person most likely meant by `name` inside of the object at `parent`.
+  std::optional<std::string> suggest(const std::string& parent, const std::string& name) const;
+
+ private:
+  std::vector<FieldEntry> entries_;
+};
+
+// Of the job. Made once.
+const Catalog& jobCatalog();
+// All fields in the order of their definition, the job itself first.
 const std::vector<FieldEntry>& fieldCatalog();
 // nullptr if there is no such field.
 const FieldEntry* findField(std::string_view path);
@@ -31,7 +51,7 @@ const FieldEntry* findField(std::string_view path);
 // The paths that can be set one by one: "train.epochs".
 std::vector<std::string> jobFieldPaths();
 
-// The path a person most likely meant by `name` inside of the object at `parent`.
+// As Catalog::suggest(), among the fields of a job.
 std::optional<std::string> suggestField(const std::string& parent, const std::string& name);
 
 std::string joinPath(std::string_view parent, std::string_view name);

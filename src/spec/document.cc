@@ -124,9 +124,10 @@ std::string row(const TreeNode& defaults, const FieldEntry& entry, std::string_v
 }
 
 // The rows of what is inside of `section`, at any depth.
-std::string rowsInside(const TreeNode& defaults, const FieldEntry& section) {
+std::string rowsInside(const Catalog& catalog, const TreeNode& defaults,
+                       const FieldEntry& section) {
   std::string rows;
-  for (const FieldEntry& entry : fieldCatalog()) {
+  for (const FieldEntry& entry : catalog.entries()) {
     if (!entry.path.starts_with(section.path + ".")) continue;
     const std::string name = entry.path.substr(section.path.size() + 1);
     rows += row(defaults, entry, name);
@@ -136,26 +137,29 @@ std::string rowsInside(const TreeNode& defaults, const FieldEntry& section) {
 
 }  // namespace
 
-std::string jobDocumentation() {
-  const TreeNode defaults = fullTree(Job{});
-  std::string page(kIntroduction);
-  page += "\n## The job\n";
-  page += kTableHead;
-  for (const std::string& name : fieldCatalog().front().children) {
-    const FieldEntry& entry = *findField(name);
+std::string fieldTables(const Catalog& catalog, const TreeNode& defaults) {
+  std::string page(kTableHead);
+  for (const std::string& name : catalog.entries().front().children) {
+    const FieldEntry& entry = *catalog.find(name);
     std::string line = row(defaults, entry, name);
     // A section's name leads to its table.
     if (isSection(entry)) line.replace(2, name.size() + 2, fmt::format("[`{}`](#{})", name, name));
     page += line;
   }
-  for (const std::string& name : fieldCatalog().front().children) {
-    const FieldEntry& entry = *findField(name);
+  for (const std::string& name : catalog.entries().front().children) {
+    const FieldEntry& entry = *catalog.find(name);
     if (!isSection(entry)) continue;
     page += fmt::format("\n## {}\n\n{}\n", name, entry.doc);
     page += kTableHead;
-    page += rowsInside(defaults, entry);
+    page += rowsInside(catalog, defaults, entry);
   }
   return page;
+}
+
+std::string jobDocumentation() {
+  std::string page(kIntroduction);
+  page += "\n## The job\n";
+  return page + fieldTables(jobCatalog(), fullTree(Job{}));
 }
 
 }  // namespace dure::spec

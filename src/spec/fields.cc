@@ -16,6 +16,10 @@ bool isAddress(std::string_view text) {
          inet_pton(AF_INET6, address.c_str(), &parsed) == 1;
 }
 
+bool isSubPath(std::string_view text) {
+  return text.empty() || (isVolumePath(text) && !isAbsolutePath(text));
+}
+
 bool isObjectNameOrEmpty(std::string_view text) { return text.empty() || isObjectName(text); }
 
 TextRule objectNameRule() {
@@ -53,11 +57,19 @@ void visitAmounts(FieldVisitor& v, Resources& resources) {
   v.bytes({"memory", "Memory; 0 asks for none in particular.", "2Gi"}, resources.memory);
 }
 
-void visitResources(FieldVisitor& v, Resources& resources) {
-  visitAmounts(v, resources);
-  v.whole({"gpus", "GPUs."}, resources.gpus, {0, 1024});
-  v.object({"limits", "In a cluster: the most it may use.", "{cpus: 2, memory: 4Gi}"}, {},
-           [&](FieldVisitor& inner) { visitLimits(inner, resources.limits); });
+void visitStorage(FieldVisitor& v, Storage& storage) {
+  v.text({"class", "Its storage class; empty is the cluster's default.", "ssd"},
+         storage.storage_class, objectNameRule());
+  v.bytes({"size", "How much the run may keep there."}, storage.size);
+  v.text({"access",
+          "`ReadWriteOnce` or `ReadWriteMany`. Empty is what the job needs: the second if tasks on "
+          "several nodes write checkpoints, or read data that was sent along.",
+          "ReadWriteMany"},
+         storage.access, {.words = {"", "ReadWriteOnce", "ReadWriteMany"}});
+  v.flag({"keep", "Whether it stays when the run is removed."}, storage.keep);
+  v.bytes(
+      {"data_limit", "The most data of this machine that is sent along. More belongs on a volume."},
+      storage.data_limit);
 }
 
 void visitCluster(FieldVisitor& v, Cluster& cluster) {
@@ -77,6 +89,11 @@ void visitCluster(FieldVisitor& v, Cluster& cluster) {
                visitLimits(limits, cluster.manager.limits);
              });
            });
+  v.object({"storage",
+            "The claims that a run makes for itself: for `output` and `checkpoint.path` where no "
+            "volume holds them, and for data of this machine.",
+            "{class: ssd, size: 50Gi}"},
+           {}, [&](FieldVisitor& inner) { visitStorage(inner, cluster.storage); });
 }
 
 void visitProgram(FieldVisitor& v, Program& program) {
@@ -96,6 +113,11 @@ void visitProgram(FieldVisitor& v, Program& program) {
   v.flag({"ship", "Whether that directory is sent along to a cluster."}, program.ship);
   v.bytes({"ship_limit", "How large its files may be, all together, to be sent."},
           program.ship_limit);
+  v.texts({"data",
+           "Files and directories that it reads. A cluster gets a copy, sent once and by content, "
+           "at the same paths.",
+           "[data, /srv/reviews]"},
+          program.data);
   v.whole({"user", "The number of the user that the program has in a pod; 0 is root."},
           program.user, {});
   v.alias({"env", "Another way to write `env`; both are put together."}, "env");
@@ -261,6 +283,11 @@ void visitVolume(FieldVisitor& v, Volume& volume) {
           .pattern = "^(?!(.*/)?\\.\\.(/|$))[^:]+$"});
   v.text({"claim", "A PersistentVolumeClaim.", "datasets"}, volume.claim, objectNameRule());
   v.text({"host", "Or a directory of the machine.", "/srv/data"}, volume.host, absolutePathRule());
+  v.text({"sub_path", "The directory of the claim that is mounted; empty is all of it.", "runs/7"},
+         volume.sub_path,
+         {.valid = isSubPath,
+          .must = "be a relative path without '..' and ':'",
+          .pattern = "^((?!/)(?!(.*/)?\\.\\.(/|$))[^:]+)?$"});
   v.flag({"read_only", "Whether the program may only read it."}, volume.read_only);
   v.choiceOf({"tasks",
               "In a cluster: which tasks have it. `chief` is the chief, or else the first worker."},
@@ -379,6 +406,13 @@ void visitNodes(FieldVisitor& v, NodeChoice& nodes) {
 }
 
 }  // namespace
+
+void visitResources(FieldVisitor& v, Resources& resources) {
+  visitAmounts(v, resources);
+  v.whole({"gpus", "GPUs."}, resources.gpus, {0, 1024});
+  v.object({"limits", "In a cluster: the most it may use.", "{cpus: 2, memory: 4Gi}"}, {},
+           [&](FieldVisitor& inner) { visitLimits(inner, resources.limits); });
+}
 
 void visitJob(FieldVisitor& v, Job& job) {
   v.text(

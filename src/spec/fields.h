@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "spec/job.h"
+#include "spec/tree.h"
 
 namespace dure::spec {
 
@@ -55,6 +56,15 @@ struct ObjectRule {
   std::vector<std::string> required;
 };
 
+// Of a piece of the document that is read later.
+struct TreeRule {
+  std::vector<std::string> kinds;  // the ways to write it: "a text", "a list of texts"
+  bool scalar = false;
+  bool list = false;
+  bool map = false;
+  std::string_view schema;  // the same as a JSON Schema
+};
+
 class FieldVisitor;
 using VisitFields = std::function<void(FieldVisitor&)>;
 
@@ -66,8 +76,17 @@ struct ObjectList {
   VisitFields visit_default;  // an object that is in no list
 };
 
-// Sees every field of a job, in the order of the documentation, with one call per field. A visitor
-// may read the value, or write it.
+// Objects of any one type by their names, in the order in which they were written.
+struct NamedObjects {
+  std::function<std::size_t()> size;
+  std::function<std::string(std::size_t index)> name;
+  std::function<void(const std::string& name)> append;
+  std::function<void(FieldVisitor&, std::size_t index)> visit;
+  VisitFields visit_default;  // an object that has no name
+};
+
+// Sees every field of a job or a pipeline, in the order of the documentation, with one call per
+// field. A visitor may read the value, or write it.
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
@@ -91,6 +110,10 @@ class FieldVisitor {
   virtual void sync(const Field& field, Sync& value, const VisitFields& visit) = 0;
   virtual void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) = 0;
   virtual void objects(const Field& field, const ObjectRule& rule, const ObjectList& list) = 0;
+  virtual void namedObjects(const Field& field, const ObjectRule& rule, const NameRule& names,
+                            const NamedObjects& list) = 0;
+  // Taken as it is. Nothing, as in `default:`, counts as not given.
+  virtual void tree(const Field& field, TreeNode& value, const TreeRule& rule) = 0;
   // Another way to write the field at `path`, which has been visited already or will be. With words
   // to stand before it, it is a text and stands for a list of them and itself.
   virtual void alias(const Field& field, std::string_view path,
@@ -109,6 +132,8 @@ class FieldVisitor {
 // The one definition of the job file: parser, printer, schema, documentation and completion are
 // visitors of it, and the defaults are those of `Job`.
 void visitJob(FieldVisitor& visitor, Job& job);
+// What one task needs, for whatever else has tasks.
+void visitResources(FieldVisitor& visitor, Resources& resources);
 
 // What is wrong with the name of an environment variable, as "must …"; empty if nothing is.
 std::string environmentNameProblem(std::string_view name);

@@ -56,6 +56,7 @@ struct Program {
   bool ship = true;                                  // `workdir` is sent along to a cluster
   std::int64_t ship_limit = std::int64_t{64} << 20;  // bytes of all its files
   int user = 1000;                                   // of the program in a pod; 0: root
+  std::vector<std::string> data;  // what it reads; a cluster gets a copy, at the same paths
   bool operator==(const Program&) const = default;
 };
 
@@ -181,9 +182,10 @@ struct Timeouts {
 enum class VolumeTasks { kAll, kChief };
 
 struct Volume {
-  std::string path;   // where the program sees it; a relative one begins at the workdir
-  std::string claim;  // a PersistentVolumeClaim, or
-  std::string host;   // a directory of the machine
+  std::string path;      // where the program sees it; a relative one begins at the workdir
+  std::string claim;     // a PersistentVolumeClaim, or
+  std::string host;      // a directory of the machine
+  std::string sub_path;  // the directory of the claim that is mounted; empty: all of it
   bool read_only = false;
   VolumeTasks tasks = VolumeTasks::kAll;
   bool operator==(const Volume&) const = default;
@@ -221,6 +223,16 @@ struct NodeChoice {
   bool operator==(const NodeChoice&) const = default;
 };
 
+// What a run keeps in a cluster where the job names no volume for it.
+struct Storage {
+  std::string storage_class;                   // empty: the cluster's default
+  std::int64_t size = std::int64_t{10} << 30;  // bytes
+  std::string access;  // ReadWriteOnce or ReadWriteMany; empty: as the job needs it
+  bool keep = false;   // when the run is removed
+  std::int64_t data_limit = std::int64_t{1} << 30;  // of data that is sent along
+  bool operator==(const Storage&) const = default;
+};
+
 // What only a run in a cluster has.
 struct Cluster {
   std::string account;                    // of the manager; empty: one is made for the run
@@ -229,6 +241,7 @@ struct Cluster {
   Resources manager{.cpus = 0.05,
                     .memory = std::int64_t{64} << 20,
                     .limits = {.cpus = 1, .memory = std::int64_t{512} << 20}};
+  Storage storage;
   bool operator==(const Cluster&) const = default;
 };
 

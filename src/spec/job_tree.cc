@@ -124,6 +124,20 @@ class TreeWriter : public FieldVisitor {
     }
     put(field, listOfNodes(std::move(items)));
   }
+  void namedObjects(const Field& field, const ObjectRule& rule, const NameRule& /*names*/,
+                    const NamedObjects& list) override {
+    const TreeNode default_object = full(list.visit_default);
+    TreeNode map = TreeNode::map({});
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      TreeWriter inner(short_ ? &default_object : nullptr);
+      list.visit(inner, i);
+      map.children.push_back(keyed(list.name(i), shortened(inner.take(), rule.shorthand)));
+    }
+    put(field, std::move(map));
+  }
+  void tree(const Field& field, TreeNode& value, const TreeRule& /*rule*/) override {
+    put(field, value);
+  }
   void alias(const Field& /*field*/, std::string_view /*path*/,
              const std::vector<std::string>& /*before*/) override {}
 
@@ -157,11 +171,15 @@ class TreeWriter : public FieldVisitor {
 
 }  // namespace
 
-TreeNode fullTree(const Job& job) {
+TreeNode fullTree(const VisitFields& visit) {
   TreeWriter writer(nullptr);
-  Job copy = job;
-  visitJob(writer, copy);
+  visit(writer);
   return writer.take();
+}
+
+TreeNode fullTree(const Job& job) {
+  Job copy = job;
+  return fullTree([&](FieldVisitor& visitor) { visitJob(visitor, copy); });
 }
 
 TreeNode shortTree(const Job& job) {

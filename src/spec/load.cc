@@ -32,29 +32,6 @@ std::string printable(std::string_view text) {
   return text.size() > kLongest ? out + "…" : out;
 }
 
-std::vector<Problem> toProblems(std::vector<Finding> findings, const std::string& file,
-                                const std::vector<Override>& overrides) {
-  const auto place = [](const Finding& f) {
-    return std::tie(f.at.source, f.at.line, f.at.column, f.field, f.message);
-  };
-  const auto order = [&](const Finding& a, const Finding& b) { return place(a) < place(b); };
-  const auto same = [&](const Finding& a, const Finding& b) { return place(a) == place(b); };
-  std::sort(findings.begin(), findings.end(), order);
-  findings.erase(std::unique(findings.begin(), findings.end(), same), findings.end());
-  std::vector<Problem> problems;
-  for (const Finding& finding : findings) {
-    if (problems.size() == kMaxProblems) {
-      const std::size_t left = findings.size() - kMaxProblems;
-      problems.push_back({file, 0, 0, "", fmt::format("{} more problems are not shown", left)});
-      break;
-    }
-    const auto source = static_cast<std::size_t>(finding.at.source);
-    problems.push_back({source == 0 ? file : overrides.at(source - 1).origin, finding.at.line,
-                        finding.at.column, printable(finding.field), printable(finding.message)});
-  }
-  return problems;
-}
-
 // What an override puts into the tree; nothing if it cannot be read.
 std::optional<TreeNode> overrideValue(const Override& override, int source,
                                       std::vector<Finding>& findings) {
@@ -117,11 +94,45 @@ Loaded load(const std::string& shown, const std::string& file, std::optional<std
     fillDefaults(loaded.job, places, file);
     validateJob(loaded.job, places, findings);
   }
-  loaded.problems = toProblems(std::move(findings), shown, overrides);
+  std::vector<std::string> origins;
+  for (const Override& override : overrides) origins.push_back(override.origin);
+  loaded.problems = toProblems(std::move(findings), shown, origins);
   return loaded;
 }
 
 }  // namespace
+
+std::vector<Problem> toProblems(std::vector<Finding> findings, const std::string& file,
+                                const std::vector<std::string>& origins) {
+  const auto place = [](const Finding& f) {
+    return std::tie(f.at.source, f.at.line, f.at.column, f.field, f.message);
+  };
+  const auto order = [&](const Finding& a, const Finding& b) { return place(a) < place(b); };
+  const auto same = [&](const Finding& a, const Finding& b) { return place(a) == place(b); };
+  std::sort(findings.begin(), findings.end(), order);
+  findings.erase(std::unique(findings.begin(), findings.end(), same), findings.end());
+  std::vector<Problem> problems;
+  for (const Finding& finding : findings) {
+    if (problems.size() == kMaxProblems) {
+      const std::size_t left = findings.size() - kMaxProblems;
+      problems.push_back({file, 0, 0, "", fmt::format("{} more problems are not shown", left)});
+      break;
+    }
+    const auto source = static_cast<std::size_t>(finding.at.source);
+    problems.push_back({source == 0 ? file : origins.at(source - 1), finding.at.line,
+                        finding.at.column, printable(finding.field), printable(finding.message)});
+  }
+  return problems;
+}
+
+Job loadJobTree(TreeNode root, const std::string& file, std::vector<Finding>& findings) {
+  Job job;
+  moveAliases(root, findings);
+  const FieldPlaces places = parseJob(root, job, findings);
+  fillDefaults(job, places, file);
+  validateJob(job, places, findings);
+  return job;
+}
 
 Loaded loadJobText(const std::string& file, std::string_view text,
                    const std::vector<Override>& overrides) {

@@ -7,6 +7,7 @@
 
 #include "spec/job.h"
 #include "spec/problem.h"
+#include "spec/tree.h"
 
 namespace dure::spec {
 
@@ -37,6 +38,15 @@ Loaded loadJobText(const std::string& file, std::string_view text,
                    const std::vector<Override>& overrides);
 // "-" is standard input. A file above kMaxJobFileSize is not read.
 Loaded loadJobFile(const std::string& path, const std::vector<Override>& overrides);
+// The job in a piece of another document, for which the directory of `file` is where a relative
+// program.workdir begins.
+Job loadJobTree(TreeNode root, const std::string& file, std::vector<Finding>& findings);
+
+// In the order of the file, then of the overrides, each once, and fit to be shown. `origins` are
+// the names of the sources after the file.
+std::vector<Problem> toProblems(std::vector<Finding> findings, const std::string& file,
+                                const std::vector<std::string>& origins);
+
 // A job without a file.
 Loaded loadJobOverrides(const std::vector<Override>& overrides);
 

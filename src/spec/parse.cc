@@ -15,7 +15,8 @@ namespace {
 
 class Parser : public FieldVisitor {
  public:
-  Parser(const TreeNode& root, std::vector<Finding>& findings) : findings_(findings) {
+  Parser(const TreeNode& root, const Catalog& catalog, std::vector<Finding>& findings)
+      : catalog_(catalog), findings_(findings) {
     frame_.node = &root;
   }
 
@@ -193,6 +194,44 @@ class Parser : public FieldVisitor {
     }
   }
 
+  void namedObjects(const Field& field, const ObjectRule& rule, const NameRule& names,
+                    const NamedObjects& list) override {
+    const auto here = take(field);
+    if (!here || here->node->isNothing()) return;
+    if (!here->node->isMap()) return wrongKind(*here);
+    for (const TreeNode& child : here->node->children) {
+      const Here item{&child, joinPath(here->path, child.key), here->definition,
+                      joinPath(here->shown, child.key)};
+      places_.give(item.path, {child.key_at, item.shown});
+      const std::string problem = names.problem(child.key);
+      if (!problem.empty()) {
+        places_.breakAt(item.path);
+        findings_.push_back({child.key_at, item.shown, problem});
+      }
+      const bool shorthand = !child.isMap() && !child.isNothing() && !rule.shorthand.empty();
+      if (!child.isMap() && !shorthand) {
+        add(item, child.isNothing() ? "has no fields"
+                                    : "must be a map of fields, got " + describeNode(child));
+        continue;
+      }
+      list.append(child.key);
+      const std::size_t last = list.size() - 1;
+      named_ = true;
+      enter(item, rule, shorthand ? expandShorthand(child, rule.shorthand) : child, shorthand,
+            [&](FieldVisitor& v) { list.visit(v, last); });
+    }
+  }
+
+  void tree(const Field& field, TreeNode& value, const TreeRule& rule) override {
+    const auto here = take(field);
+    if (!here || here->node->isNothing()) return;
+    const bool fits = (here->node->isScalar() && rule.scalar) ||
+                      (here->node->isMap() && rule.map) ||
+                      (here->node->kind == TreeNode::Kind::kList && rule.list);
+    if (!fits) return wrongKind(*here);
+    value = *here->node;
+  }
+
   // Aliases have been moved to what they stand for before the tree came here.
   void alias(const Field& field, std::string_view /*path*/,
              const std::vector<std::string>& /*before*/) override {
@@ -202,7 +241,11 @@ class Parser : public FieldVisitor {
   void reportUnknown() {
     for (const TreeNode& child : frame_.node->children) {
       if (frame_.known.count(child.key) != 0) continue;
-      const auto meant = suggestField(frame_.definition, child.key);
+      auto meant = catalog_.suggest(frame_.definition, child.key);
+      // In a map by names, where its neighbours stand.
+      if (meant && frame_.named && meant->starts_with(frame_.definition + ".")) {
+        *meant = frame_.shown + meant->substr(frame_.definition.size());
+      }
       places_.breakAt(joinPath(frame_.path, child.key));
       findings_.push_back(
           {child.key_at, joinPath(frame_.shown, child.key),
@@ -218,6 +261,7 @@ class Parser : public FieldVisitor {
     std::string definition;  // its path in the catalog
     std::string shown;
     bool shorthand = false;
+    bool named = false;  // in a map by names
     std::set<std::string> known = {};
   };
 
@@ -252,8 +296,8 @@ class Parser : public FieldVisitor {
 
   void enter(const Here& here, const ObjectRule& rule, const TreeNode& node, bool shorthand,
              const VisitFields& visit) {
-    Frame outer =
-        std::exchange(frame_, Frame{&node, here.path, here.definition, here.shown, shorthand});
+    Frame outer = std::exchange(frame_, Frame{&node, here.path, here.definition, here.shown,
+                                              shorthand, std::exchange(named_, false)});
     visit(*this);
     reportUnknown();
     for (const std::string& name : rule.required) {
@@ -278,12 +322,12 @@ class Parser : public FieldVisitor {
   }
 
   void wrongKind(const Here& here) {
-    mustBe(here, "be " + alternatives(findField(here.definition)->kinds));
+    mustBe(here, "be " + alternatives(catalog_.find(here.definition)->kinds));
   }
 
   void wrongWord(const Here& here, const std::vector<std::string>& words) {
     std::string message =
-        fmt::format("must be {}, got {}", alternatives(findField(here.definition)->kinds),
+        fmt::format("must be {}, got {}", alternatives(catalog_.find(here.definition)->kinds),
                     describeNode(*here.node));
     if (const auto meant = closest(here.node->text, words)) {
       message += fmt::format("; did you mean \"{}\"?", *meant);
@@ -310,7 +354,7 @@ class Parser : public FieldVisitor {
   // Also nothing at all is text: what was written, or the empty one.
   bool isText(const Here& here) {
     if (!here.node->isScalar() && !here.node->isNothing()) {
-      const FieldEntry& entry = *findField(here.definition);
+      const FieldEntry& entry = *catalog_.find(here.definition);
       const bool single = here.path.find('[') == std::string::npos && !entry.any_name;
       mustBe(here, single ? "be " + alternatives(entry.kinds) : "be a text");
       return false;
@@ -349,18 +393,26 @@ class Parser : public FieldVisitor {
     return std::nullopt;
   }
 
+  const Catalog& catalog_;
   std::vector<Finding>& findings_;
+  bool named_ = false;  // the object that is entered next has a name of its own
   FieldPlaces places_;
   Frame frame_;
 };
 
 }  // namespace
 
-FieldPlaces parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findings) {
-  Parser parser(root, findings);
-  visitJob(parser, job);
+FieldPlaces parseFields(const TreeNode& root, const Catalog& catalog, const VisitFields& visit,
+                        std::vector<Finding>& findings) {
+  Parser parser(root, catalog, findings);
+  visit(parser);
   parser.reportUnknown();
   return parser.take();
+}
+
+FieldPlaces parseJob(const TreeNode& root, Job& job, std::vector<Finding>& findings) {
+  return parseFields(
+      root, jobCatalog(), [&](FieldVisitor& visitor) { visitJob(visitor, job); }, findings);
 }
 
 TreeNode expandShorthand(const TreeNode& scalar, const std::vector<std::string>& names) {
@@ -370,6 +422,7 @@ TreeNode expandShorthand(const TreeNode& scalar, const std::vector<std::string>&
   map.written_as = scalar.written_as;
   for (const std::string& name : names) {
     TreeNode& child = map.atKey(name, scalar.key_at);
+    child.children = scalar.children;
     child.kind = scalar.kind;
     child.text = scalar.text;
     child.quoted = scalar.quoted;

@@ -141,6 +141,24 @@ class SchemaWriter : public FieldVisitor {
     list.visit_default(inner);
     put(field, {{"type", "array"}, {"items", inner.take(rule)}});
   }
+  void namedObjects(const Field& field, const ObjectRule& rule, const NameRule& names,
+                    const NamedObjects& list) override {
+    SchemaWriter inner(nullptr);
+    list.visit_default(inner);
+    json shorthand;
+    if (!rule.shorthand.empty()) {
+      shorthand = inner.properties_[rule.shorthand.front()];
+      shorthand.erase("description");
+    }
+    json item = inner.take(rule);
+    if (!rule.shorthand.empty()) item = either(std::move(shorthand), std::move(item));
+    put(field, {{"type", "object"},
+                {"propertyNames", {{"pattern", names.pattern}}},
+                {"additionalProperties", std::move(item)}});
+  }
+  void tree(const Field& field, TreeNode& /*value*/, const TreeRule& rule) override {
+    putPlain(field, json::parse(rule.schema));
+  }
   void alias(const Field& field, std::string_view path,
              const std::vector<std::string>& before) override {
     if (before.empty()) {
@@ -171,12 +189,17 @@ class SchemaWriter : public FieldVisitor {
 
 }  // namespace
 
-json jobSchema() {
-  const TreeNode defaults = fullTree(Job{});
+json fieldsSchema(const VisitFields& visit, const TreeNode& defaults,
+                  const std::vector<std::string>& required) {
   SchemaWriter writer(&defaults);
+  visit(writer);
+  return writer.take({.required = required});
+}
+
+json jobSchema() {
   Job job;
-  visitJob(writer, job);
-  json schema = writer.take();
+  json schema =
+      fieldsSchema([&](FieldVisitor& visitor) { visitJob(visitor, job); }, fullTree(Job{}), {});
   // What it is when it is left out depends on the rest of the job.
   schema["properties"]["strategy"].erase("default");
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";

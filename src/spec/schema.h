@@ -1,6 +1,11 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
+
+#include "spec/fields.h"
 
 namespace dure::spec {
 
@@ -8,5 +13,9 @@ namespace dure::spec {
 // between fields, so the loader refuses more; and it asks for a value where the loader lets one be
 // empty (`timeouts:` alone).
 nlohmann::json jobSchema();
+
+// The schema of an object with the fields that `visit` visits; `defaults` is its full tree.
+nlohmann::json fieldsSchema(const VisitFields& visit, const TreeNode& defaults,
+                            const std::vector<std::string>& required);
 
 }  // namespace dure::spec

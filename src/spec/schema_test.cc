@@ -84,6 +84,12 @@ TEST(SchemaTest, PatternsAgreeWithTheLoader) {
     const std::string job = "program: {command: [a]}\nvolumes: [{path: /a, claim: " + text + "}]\n";
     EXPECT_EQ(std::regex_search(text, claim), loadJobText("", job, {}).ok()) << text;
   }
+  const std::regex part(schemaOf("volumes.sub_path")["pattern"].get<std::string>());
+  for (const std::string text : {"a", "a/b", "/a", "..", "a/../b", "a..b", "a:b"}) {
+    const std::string job =
+        "program: {command: [a]}\nvolumes: [{path: /a, claim: c, sub_path: '" + text + "'}]\n";
+    EXPECT_EQ(std::regex_search(text, part), loadJobText("", job, {}).ok()) << text;
+  }
   const std::regex time(schemaOf("deadline")["oneOf"][1]["pattern"].get<std::string>());
   for (const std::string text :
        {"30s", "1h30m", "250ms", "1.5h", "5", "s", "1x", "", "1h 2m", ".5s"}) {

@@ -15,13 +15,14 @@ enum class SyncMode { kStep, kEvery, kEnd };
 // What the job file says of a sync mode. What it does is in train/sync_*.cc.
 struct SyncRules {
   SyncMode mode;
-  std::string_view word;  // of the job file; empty: written as an object, {every: 50}
-  bool resizes = true;    // the job can go on with another number of workers
+  std::string_view word;      // of the job file; empty: written as an object, {every: 50}
+  bool resizes = true;        // the job can go on with another number of workers
+  bool same_weights = false;  // all workers have the same after every step
 };
 
 // In the order of the enumeration.
 inline constexpr SyncRules kSyncModes[] = {
-    {.mode = SyncMode::kStep, .word = "step"},
+    {.mode = SyncMode::kStep, .word = "step", .same_weights = true},
     {.mode = SyncMode::kEvery},
     {.mode = SyncMode::kEnd, .word = "end", .resizes = false},
 };

@@ -264,6 +264,9 @@ class Validator {
       const std::string here = fmt::format("volumes[{}]", i);
       if (volume.claim.empty() == volume.host.empty())
         report(here, "needs either a claim or a host");
+      if (!volume.sub_path.empty() && volume.claim.empty()) {
+        report(here + ".sub_path", "is a directory of a claim, and there is none");
+      }
       if (!paths.insert(volume.path).second) {
         report(here + ".path", fmt::format("{} is the path of another volume, too", volume.path));
       }

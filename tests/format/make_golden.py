@@ -14,6 +14,7 @@ import sys
 
 import h5py
 import numpy
+import torch
 from PIL import Image
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -147,6 +148,27 @@ def make_keras():
     (OUT / "keras.json").write_text(json.dumps({**config, "keras_version": "2.11.0", "backend": "tensorflow"}))
 
 
+def make_torch():
+    """A module with every kind of tensor that a file may hold: buffers, whole numbers, other strides, views, twins."""
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(3, 2)
+            self.fc.weight.data = torch.arange(6.0).reshape(2, 3)
+            self.fc.bias.data = torch.arange(2.0)
+            self.bn = torch.nn.BatchNorm1d(2)
+            self.twin = self.fc.bias
+            self.register_buffer("last", torch.arange(24.0).reshape(1, 2, 3, 4).contiguous(
+                memory_format=torch.channels_last))
+            self.register_buffer("part", torch.arange(10)[4:8])
+            self.names = ["a", "b"]
+
+        def forward(self, x):
+            return self.bn(self.fc(x)) + self.last.sum() + self.part.sum() + self.twin
+
+    torch.jit.save(torch.jit.script(Net().eval()), str(OUT / "torch.pt"), _extra_files={"dure/samples": "7"})
+
+
 def make_hostile_arrow():
     folder = OUT / "arrow"
     folder.mkdir(exist_ok=True)
@@ -159,5 +181,5 @@ def make_hostile_arrow():
 
 
 OUT.mkdir(exist_ok=True)
-for make in (make_numpy, make_idx, make_csv, make_png, make_safetensors, make_keras, make_hostile_arrow):
+for make in (make_numpy, make_idx, make_csv, make_png, make_safetensors, make_keras, make_torch, make_hostile_arrow):
     make()
