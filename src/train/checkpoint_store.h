@@ -47,6 +47,9 @@ class CheckpointStore {
   // only the first of a gang calls lock, begin, resume, clean, publish, prune and finish.
   static Result<CheckpointStore> open(const std::string& directory, CheckpointOwner owner);
 
+  // To look at what is there, with findNewest and nothing else: makes and takes nothing.
+  static CheckpointStore view(const std::string& directory) { return {directory, {}}; }
+
   // Keeps other runs out for as long as the result lives. Exists if another process stays inside
   // for longer than `patience`, Invalid if this user may not lock. Nothing, and no error, where the
   // file system has no locks.

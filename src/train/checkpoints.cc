@@ -10,6 +10,7 @@
 #include "spec/print.h"
 #include "train/data_fingerprint.h"
 #include "train/evaluation.h"
+#include "train/model_files.h"
 #include "train/training_difference.h"
 
 namespace dure::train {
@@ -261,7 +262,10 @@ void Checkpoints::take(const Progress& progress, std::int64_t global_batch) {
     for (const Parameter& parameter : network_.parameters().all()) {
       model.arrays.emplace_back(parameter.name, toArray(copyOf(parameter.value)));
     }
-    model.metadata = data_.about().metadata();
+    const ModelAbout about = data_.about();
+    model.metadata = about.metadata();
+    if (std::string layers = network_.describe(about); !layers.empty())
+      model.metadata[kArchitecture] = std::move(layers);
     model.metadata["format"] = "pt";
     snapshot.files.emplace_back(kModelFile, std::move(model));
     CheckpointStore::Manifest manifest{.step = progress.step,

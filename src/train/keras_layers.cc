@@ -406,6 +406,9 @@ format::KerasModel toKeras(const Architecture& architecture, const Parameters& p
   }
   if (!about.class_names.empty())
     model.attributes["class_names"] = classNamesText(about.class_names);
+  if (!about.sample_type.empty()) model.attributes["input_type"] = about.sample_type;
+  model.attributes.insert(about.trained.begin(), about.trained.end());
+  model.words = about.word_lines;
   std::map<std::string, const Parameter*> by_name;
   for (std::size_t i = 0; i < parameters.size(); ++i) by_name[parameters[i].name] = &parameters[i];
   for (const Layer& layer : architecture.layers) {

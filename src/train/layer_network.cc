@@ -151,6 +151,10 @@ class LayerNetwork : public Network {
     return saveLayers(path, architecture_, *parameters_, about);
   }
 
+  std::string describe(const ModelAbout& about) const override {
+    return describeLayers(architecture_, *parameters_, about);
+  }
+
  private:
   static std::size_t parameterCount(const Layer& layer) {
     switch (layer.type) {

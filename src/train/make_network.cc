@@ -14,17 +14,6 @@ Status checkThere(const std::string& file) {
   return Error(Code::kNotFound, "train.model.file: there is no " + file);
 }
 
-// Nothing for a module of somebody's own.
-Result<std::optional<LayerFile>> readLayers(const std::string& path) {
-  if (path.ends_with(".pt")) return readLayerScript(path);
-  auto file = format::readKeras(path);
-  if (!file) return std::move(file).error();
-  auto architecture = fromKeras(*file);
-  if (!architecture) return std::move(architecture).error().during(path);
-  format::NamedArrays weights = weightsFromKeras(*file, *architecture);
-  return std::optional(LayerFile{std::move(*architecture), std::move(weights)});
-}
-
 // The layers as they take samples of this shape, with the file's weights where it has them.
 Result<std::unique_ptr<Network>> makeFromLayers(LayerFile file, const DataShape& data,
                                                 std::uint64_t seed) {
@@ -43,7 +32,7 @@ Result<std::unique_ptr<Network>> makeFromLayers(LayerFile file, const DataShape&
 
 Result<std::unique_ptr<Network>> loadNetwork(const std::string& path, const DataShape& data,
                                              std::uint64_t seed) {
-  auto layers = readLayers(path);
+  auto layers = readLayerFile(path);
   if (!layers) return std::move(layers).error();
   if (!*layers) return loadScriptNetwork(path);
   auto network = makeFromLayers(**std::move(layers), data, seed);
@@ -97,7 +86,7 @@ Result<ModelInput> inputOf(const spec::Model& model) {
   ModelInput input{.words = model.name == "text", .vocabulary = model.vocabulary};
   if (model.file.empty()) return input;
   if (auto there = checkThere(model.file); !there) return std::move(there).error();
-  const auto layers = readLayers(model.file);
+  const auto layers = readLayerFile(model.file);
   if (!layers) return layers.error();
   if (!*layers) {
     input.words = model.vocabulary > 0;

@@ -12,11 +12,18 @@
 
 namespace dure::train {
 
+// Under which name files that hold texts have what the layers are.
+inline constexpr const char* kArchitecture = "architecture";
+
 // Writes a stack of layers as the file's ending says: .h5 for Keras, .pt as TorchScript,
 // .safetensors for the weights alone. All of the file or none. `about` is written too where the
 // format has room.
 Status saveLayers(const std::string& path, const Architecture& architecture,
                   const Parameters& parameters, const ModelAbout& about);
+
+// What the layers are, as Keras' model.to_json() says it.
+std::string describeLayers(const Architecture& architecture, const Parameters& parameters,
+                           const ModelAbout& about);
 
 // As Keras describes and orders it, with the weights, and with the scaling as its first layer: it
 // takes samples as the data has them.
@@ -37,9 +44,18 @@ std::string toTorchScript(const Architecture& architecture, const ModelAbout& ab
 struct LayerFile {
   Architecture architecture;
   format::NamedArrays weights;
+  ModelAbout about;
 };
 // Of a .pt file that saveLayers wrote; nothing for other files, readable or not.
 Result<std::optional<LayerFile>> readLayerScript(const std::string& path);
+
+// The same for a .safetensors file whose metadata has the architecture, as saveLayers and
+// checkpoints write it, or for one with a Keras configuration beside it: NAME.json or config.json.
+Result<LayerFile> readLayerTensors(const std::string& path);
+// A file of layers of any kind; nothing for a TorchScript module of somebody's own.
+Result<std::optional<LayerFile>> readLayerFile(const std::string& path);
+// What saveTorchScript put beside a module.
+ModelAbout readScriptAbout(const std::string& path);
 
 // With `about` beside the module. A reader of `path` sees the old file or the new one.
 Status saveTorchScript(const std::string& path, const torch::jit::Module& module,

@@ -40,6 +40,8 @@ class Network {
 
   // The file's ending says which format. Invalid for one that this network cannot be written in.
   virtual Status save(const std::string& path, const ModelAbout& about) = 0;
+  // What the layers are, as Keras describes them; empty for a module of somebody's own.
+  virtual std::string describe(const ModelAbout&) const { return ""; }
 
  protected:
   std::unique_ptr<Parameters> parameters_;

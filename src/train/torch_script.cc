@@ -18,10 +18,8 @@
 namespace dure::train {
 namespace {
 
-// Where the archive of a module holds what we say about it, and the name of what says what the
-// layers are, as Keras would.
+// Where the archive of a module holds what we say about it.
 constexpr const char* kFolder = "dure/";
-constexpr const char* kArchitecture = "architecture";
 
 // What a module must not be called: the words of the language, and what a module has already.
 bool isTaken(const std::string& name) {
@@ -199,6 +197,16 @@ std::optional<std::string> readExtra(const std::string& path, const std::string&
 
 }  // namespace
 
+ModelAbout readScriptAbout(const std::string& path) {
+  std::map<std::string, std::string> texts;
+  for (const char* name : ModelAbout::kMetadataNames) {
+    if (auto text = readExtra(path, name)) texts[name] = *std::move(text);
+  }
+  ModelAbout about;
+  about.readMetadata(texts);
+  return about;
+}
+
 std::string toTorchScript(const Architecture& architecture, const ModelAbout& about) {
   std::string source = "def forward(self, x):\n";
   const auto line = [&](const std::string& text) { source += "    " + text + "\n"; };
@@ -247,13 +255,14 @@ Status saveLayers(const std::string& path, const Architecture& architecture,
   if (path.ends_with(".safetensors")) {
     format::Safetensors content{.arrays = namedWeights(parameters), .metadata = about.metadata()};
     content.metadata["format"] = "pt";
+    content.metadata[kArchitecture] = describeLayers(architecture, parameters, about);
     return format::writeSafetensors(path, content);
   }
   torch::jit::Module module = scriptModule(architecture, parameters);
   addClassNames(module, about.class_names);
   module.define(toTorchScript(architecture, about));
   auto extra = about.metadata();
-  extra[kArchitecture] = format::kerasConfig(toKeras(architecture, parameters, about)).dump();
+  extra[kArchitecture] = describeLayers(architecture, parameters, about);
   return saveTorchScript(path, module, extra);
 } catch (const std::exception& error) {
   return Error(Code::kInvalid, path + ": " + std::string(error.what()).substr(0, 200));
@@ -269,7 +278,8 @@ Result<std::optional<LayerFile>> readLayerScript(const std::string& path) {
   if (!described) return std::move(described).error();
   auto architecture = fromKeras(*described);
   if (!architecture) return std::move(architecture).error().during(path);
-  LayerFile read{.architecture = std::move(*architecture), .weights = {}};
+  LayerFile read{
+      .architecture = std::move(*architecture), .weights = {}, .about = readScriptAbout(path)};
   try {
     const torch::jit::Module module = torch::jit::load(path, at::kCPU);
     std::map<std::string, std::string> layers;  // by their names in the module

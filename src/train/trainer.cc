@@ -19,6 +19,7 @@
 #include "train/sample_order.h"
 #include "train/schedule.h"
 #include "train/synchronizer.h"
+#include "train/training_facts.h"
 
 namespace dure::train {
 namespace {
@@ -378,7 +379,7 @@ class Trainer {
       summary.tested = true;
     }
     if (checkpoints_) checkpoints_->settle();
-    if (auto saved = saveModel(); !saved) return saved;
+    if (auto saved = saveModel(summary); !saved) return saved;
     if (auto counted = count(summary); !counted) return counted;
     if (checkpoints_) {
       if (auto ended = checkpoints_->finish(); !ended) return ended;
@@ -388,11 +389,15 @@ class Trainer {
   }
 
   // The others wait, so that none reports success before the model is there.
-  Status saveModel() {
+  Status saveModel(const TrainingSummary& summary) {
     std::int64_t failed = 0;
     Status saved;
     if (here_.rank == 0 && !here_.output.empty()) {
-      saved = writeModel();
+      ModelAbout about = data_->about();
+      about.trained = trainingFacts(
+          train_, {data_->trainRows(), progress_.step, order_->stepsPerEpoch(), here_.world},
+          summary);
+      saved = writeModel(about);
       failed = saved ? 0 : 1;
     }
     if (auto reduced = group_->allReduce(std::span(&failed, 1)); !reduced) return reduced;
@@ -403,9 +408,9 @@ class Trainer {
   }
 
   // To train again would not find more room: a model without its place is kept in another.
-  Status writeModel() {
+  Status writeModel(const ModelAbout& about) {
     const ModelOutput output(here_);
-    const auto save = [&](const std::string& path) { return network_->save(path, data_->about()); };
+    const auto save = [&](const std::string& path) { return network_->save(path, about); };
     bool over = false;
     const auto written = output.write(save, [&] {
       Status ours = checkpoints_ ? checkpoints_->checkTaken() : Status();

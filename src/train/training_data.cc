@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include "base/files.h"
 #include "train/network.h"
 
 namespace dure::train {
@@ -82,8 +84,24 @@ Result<TrainingData> TrainingData::open(const spec::Train& train) {
         return std::move(checked).error().during("train.data");
       }
     }
+    if (auto found = data.findWordIndex(wanted.path); !found)
+      return std::move(found).error().during("train.data");
   }
   return data;
+}
+
+// word_index.json beside the data, or in its folder.
+Status TrainingData::findWordIndex(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path folder =
+      fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
+  const std::string file = folder / "word_index.json";
+  if (!fileExists(file)) return {};
+  auto words = readWordIndex(file, shape_.vocabulary);
+  if (!words) return std::move(words).error();
+  word_lines_ = *std::move(words);
+  return {};
 }
 
 // Both splits: no word may be without a vector. Counts them unless the model says how many it
@@ -148,7 +166,9 @@ ModelAbout TrainingData::about() const {
   return {.sample = shape_.sample,
           .words = shape_.words,
           .scaling = shape_.words ? format::Scaling() : scaling_,
-          .class_names = dataset_.class_names};
+          .class_names = dataset_.class_names,
+          .sample_type = format::dtypeName(dataset_.train->sampleType()),
+          .word_lines = word_lines_};
 }
 
 }  // namespace dure::train

@@ -41,10 +41,12 @@ class TrainingData {
 
  private:
   Status checkWords(const spec::Model& model);
+  Status findWordIndex(const std::string& path);
 
   format::Dataset dataset_;
   DataShape shape_;
   format::Scaling scaling_;
+  std::string word_lines_;
 };
 
 }  // namespace dure::train
