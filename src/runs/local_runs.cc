@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/core.h>
@@ -90,35 +91,61 @@ Status LocalRuns::askToStop(const RunId& id, bool at_once) {
 
 Status LocalRuns::end(const RunId& id, bool at_once, const Wait& wait) {
   const auto pid = store_.coordinator(id);
-  if (!pid) {
+  if (pid) {
+    if (auto asked = askToStop(id, at_once); !asked) return asked;
+    while (store_.coordinator(id) == pid) {
+      if (!wait.pause(kEndPoll)) return timedOut(id, "stopping");
+    }
+  } else if (const auto owned = store_.take(id)) {
     // Nobody else takes it up meanwhile. If somebody was quicker, nothing was left to end.
-    const auto owned = store_.take(id);
-    return owned ? endLeftovers(owned->paths, kStopLeftovers) : Status{};
+    if (auto ended = endLeftovers(owned->paths, kStopLeftovers); !ended) return ended;
   }
-  if (auto asked = askToStop(id, at_once); !asked) return asked;
-  while (store_.coordinator(id) == pid) {
-    if (!wait.pause(kEndPoll)) return timedOut(id, "stopping");
+  // What a pipeline has started, and services that it has left running.
+  LocalRuns inner(RunStore(store_.paths(id).directory));
+  for (const RunId& part : inner.store_.list()) {
+    if (auto ended = inner.end(part, at_once, wait); !ended) return ended;
   }
   return {};
 }
 
+bool LocalRuns::goesOn(const RunId& id) const {
+  if (store_.coordinator(id)) return true;
+  const RunStore inner(store_.paths(id).directory);
+  const std::vector<RunId> parts = inner.list();
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const RunId& part) { return inner.coordinator(part).has_value(); });
+}
+
 Result<Stopped> LocalRuns::stop(const RunId& id, bool at_once, const Wait& wait) {
-  const bool was_running = store_.coordinator(id).has_value();
+  const bool was_running = goesOn(id);
   if (auto ended = end(id, at_once, wait); !ended) return std::move(ended).error();
   return Stopped{.was_running = was_running, .run = readRun(store_, id)};
 }
 
 Status LocalRuns::remove(const RunId& id, bool force, const Wait& wait) {
-  if (store_.coordinator(id) && !force) return stillRunning(id);
-  if (auto ended = end(id, false, wait); !ended && (!force || store_.coordinator(id))) return ended;
+  if (goesOn(id) && !force) return stillRunning(id);
+  if (auto ended = end(id, false, wait); !ended && (!force || goesOn(id))) return ended;
   return store_.remove(id);
+}
+
+Result<std::string> LocalRuns::bringHome(const RunId& id, const std::string&, const Wait&) {
+  const RunView run = readRun(store_, id);
+  if (!run.job) return Error(Code::kInvalid, "the record of " + id.text() + " is damaged");
+  if (run.job->output.empty()) return noOutput(id);
+  const fs::path path = fs::path(run.job->program.workdir) / run.job->output;
+  std::error_code error;
+  if (!fs::exists(path, error)) return Error(Code::kNotFound, "there is no " + path.string());
+  return path.lexically_normal().string();
 }
 
 Status LocalRuns::fetch(const RunId& id, const std::string& path, bundle::FileReceiver& files,
                         const Wait&) {
   const RunView run = readRun(store_, id);
-  if (!run.job) return Error(Code::kInvalid, "the record of " + id.text() + " is damaged");
-  const fs::path from = (fs::path(run.job->program.workdir) / path).lexically_normal();
+  const bool pipeline = run.kind == RunKind::kPipeline;
+  if (!run.job && !pipeline)
+    return Error(Code::kInvalid, "the record of " + id.text() + " is damaged");
+  const fs::path directory = pipeline ? run.paths.volume() : run.job->program.workdir;
+  const fs::path from = (directory / path).lexically_normal();
   std::error_code same;
   if (fs::equivalent(from, files.target(), same)) {
     return Error(Code::kInvalid, from.string() + " is here already");

@@ -19,6 +19,8 @@ class LocalRuns : public Runs {
   Status askToStop(const RunId& id, bool at_once) override;
   Result<Stopped> stop(const RunId& id, bool at_once, const Wait& wait) override;
   Status remove(const RunId& id, bool force, const Wait& wait) override;
+  Result<std::string> bringHome(const RunId& id, const std::string& folder,
+                                const Wait& wait) override;
   Status fetch(const RunId& id, const std::string& path, bundle::FileReceiver& files,
                const Wait& wait) override;
 
@@ -26,6 +28,8 @@ class LocalRuns : public Runs {
 
  private:
   Status end(const RunId& id, bool at_once, const Wait& wait);
+  // Whether somebody is in charge of it, or of a run that it has started.
+  bool goesOn(const RunId& id) const;
 
   RunStore store_;
 };

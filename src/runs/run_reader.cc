@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -57,6 +58,8 @@ RunStatus statusOf(const RunView& run) {
 }
 
 }  // namespace
+
+std::string kindName(RunKind kind) { return kind == RunKind::kPipeline ? "pipeline" : "job"; }
 
 std::string statusName(RunStatus status) {
   switch (status) {
@@ -122,14 +125,20 @@ RunView readRun(const RunStore& store, const RunId& id) {
   RunView run{.id = id, .paths = store.paths(id)};
   // Asked first: a run that ends while it is read is then seen as running, not as lost.
   run.coordinator = store.coordinator(id);
-  spec::Loaded loaded = spec::loadJobFile(run.paths.job(), {});
-  if (loaded.ok()) run.job = std::move(loaded.job);
+  if (fileExists(run.paths.pipeline())) {
+    run.kind = RunKind::kPipeline;
+  } else {
+    spec::Loaded loaded = spec::loadJobFile(run.paths.job(), {});
+    if (loaded.ok()) run.job = std::move(loaded.job);
+  }
   run.in_charge = run.coordinator.has_value();
   run.record = run.paths.directory;
   run.entries = readEntries(run.paths.events());
   conclude(run);
   if (run.status == RunStatus::kLost) {
-    run.advice = "its dure process died; go on with: dure run --resume " + id.text();
+    const bool pipeline = run.kind == RunKind::kPipeline;
+    run.advice = fmt::format("its dure process died; go on with: dure {}run --resume {}",
+                             pipeline ? "pipeline " : "", id.text());
   }
   if (const auto metrics = readFile(run.paths.metrics(), kNoLimit)) {
     const std::vector<std::string> reports = split(*metrics, '\n');
@@ -162,6 +171,7 @@ nlohmann::json toJson(const RunView& run) {
   nlohmann::json json = {{"name", run.id.name},
                          {"run", run.id.number},
                          {"id", run.id.text()},
+                         {"kind", kindName(run.kind)},
                          {"status", statusName(run.status)},
                          {"generation", run.state.generation},
                          {"workers", run.state.workers},

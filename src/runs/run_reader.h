@@ -26,11 +26,16 @@ enum class RunStatus {
 // As people and scripts read it: "running", "infrastructure failed".
 std::string statusName(RunStatus status);
 
+enum class RunKind { kJob, kPipeline };
+// "job", "pipeline".
+std::string kindName(RunKind kind);
+
 // A run as commands show it.
 struct RunView {
   RunId id;
   RunPaths paths;
-  std::optional<spec::Job> job;  // nothing if the record is damaged
+  RunKind kind = RunKind::kJob;
+  std::optional<spec::Job> job;  // nothing if the record is damaged, or of no job
   std::vector<gang::Entry> entries;
   gang::RunState state;
   std::optional<pid_t> coordinator;  // the process of this machine that is in charge

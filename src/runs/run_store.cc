@@ -94,6 +94,11 @@ void RunStore::sweep() const {
 }
 
 Result<OwnedRun> RunStore::create(const spec::Job& job) {
+  return create(job.name, "job.yaml", spec::printJob(job));
+}
+
+Result<OwnedRun> RunStore::create(const std::string& name, const std::string& file,
+                                  const std::string& content) {
   if (auto made = makeDirectories(runsDirectory()); !made) return std::move(made).error();
   sweep();
   std::string temporary = runsDirectory() + "/" + kNewPrefix + "XXXXXX";
@@ -102,7 +107,8 @@ Result<OwnedRun> RunStore::create(const spec::Job& job) {
   const std::string run_id = randomToken();
   const std::string secret = randomToken();
   const auto filled = [&]() -> Result<FileLock> {
-    if (auto s = replaceFile(hidden.job(), spec::printJob(job)); !s) return std::move(s).error();
+    if (auto s = replaceFile(hidden.directory + "/" + file, content); !s)
+      return std::move(s).error();
     if (auto s = replaceFile(hidden.id(), run_id); !s) return std::move(s).error();
     if (auto s = replaceFile(hidden.secret(), secret, 0600); !s) return std::move(s).error();
     if (auto s = makeDirectories(hidden.tasks()); !s) return std::move(s).error();
@@ -114,7 +120,7 @@ Result<OwnedRun> RunStore::create(const spec::Job& job) {
   }
   // Another process may take the number in between; then rename fails and the next one is tried.
   while (true) {
-    const RunId id = next(job.name);
+    const RunId id = next(name);
     if (rename(temporary.c_str(), paths(id).directory.c_str()) == 0) {
       if (auto s = syncDirectory(runsDirectory()); !s) return std::move(s).error();
       auto& owned = const_cast<Result<FileLock>&>(filled);

@@ -13,7 +13,9 @@ namespace dure::runs {
 // A run is the record of one job being run. Its name is the job's; its number tells apart the runs
 // of one name. It lives in a directory of its own, NAME.NUMBER:
 //
-//   job.yaml             the job as it was run, every default filled in
+//   job.yaml             the job as it was run, every default filled in; or
+//   pipeline.yaml        the pipeline, whose steps have records of their own, in runs/, and share
+//                        the directory volume/
 //   events.jsonl         what was decided and what happened, one JSON object a line
 //   metrics.jsonl        what the ranks reported
 //   logs/G/rank-R.log    what rank R printed in generation G
@@ -30,6 +32,8 @@ struct RunId {
 struct RunPaths {
   std::string directory;
   std::string job() const { return directory + "/job.yaml"; }
+  std::string pipeline() const { return directory + "/pipeline.yaml"; }
+  std::string volume() const { return directory + "/volume"; }
   std::string events() const { return directory + "/events.jsonl"; }
   std::string metrics() const { return directory + "/metrics.jsonl"; }
   std::string lock() const { return directory + "/lock"; }
@@ -62,6 +66,9 @@ class RunStore {
   RunId next(const std::string& name) const;
   // Makes the record and takes charge of it. A reader sees all of it or nothing.
   Result<OwnedRun> create(const spec::Job& job);
+  // The same for what is no job, of this name: a file of the record, and what is in it.
+  Result<OwnedRun> create(const std::string& name, const std::string& file,
+                          const std::string& content);
   // Takes charge of a run whose coordinator has died. Exists if it lives.
   Result<OwnedRun> take(const RunId& id);
 

@@ -73,10 +73,19 @@ class Runs {
   // Copies a file or a directory, as the job's program names it.
   virtual Status fetch(const RunId& id, const std::string& path, bundle::FileReceiver& files,
                        const Wait& wait) = 0;
+  // Brings the job's output to this machine, where the job file says that it goes: below `folder`,
+  // if it does not say the whole path. Returns where it is. Nothing happens where a run writes it
+  // there itself. NotFound if the job has none, or has not written it.
+  virtual Result<std::string> bringHome(const RunId& id, const std::string& folder,
+                                        const Wait& wait) = 0;
 
  protected:
   static Error stillRunning(const RunId& id) {
     return Error(Code::kInvalid, id.text() + " is running; stop it first, or use --force");
+  }
+  static Error noOutput(const RunId& id) {
+    return Error(Code::kNotFound,
+                 id.text() + " has no output; say which file or directory to fetch");
   }
   static Error timedOut(const RunId& id, const std::string& doing) {
     return Error(Code::kUnavailable, "timed out while " + doing + " " + id.text());

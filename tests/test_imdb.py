@@ -1,0 +1,71 @@
+"""The flow of examples/imdb as a person runs it: copy, train apart, average, evaluate, serve, in one command."""
+import json
+import re
+import shutil
+import socket
+import urllib.request
+
+import harness
+from native import needs_data
+
+EXAMPLE = harness.ROOT / "examples/imdb"
+REVIEWS = harness.ROOT.parent / "shared/data/imdb/imdb.npz"
+
+
+class Imdb(harness.Case):
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(EXAMPLE, self.dir / "imdb")
+        self.env["PATH"] = f"{harness.BUILD}:/usr/bin:/bin"
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+
+    def flow(self, *words, timeout=400):
+        return self.dure("pipeline", "run", "imdb/pipeline.yaml", "--set", f"port={self.port}", *words, code=0, timeout=timeout)
+
+    def ask(self, text):
+        body = json.dumps({"instances": [text]}).encode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/models/final:predict", body, timeout=20) as answer:
+            return json.load(answer)["predictions"][0]
+
+    def accuracies(self, out):
+        return {name.strip(): float(value) for name, value in
+                re.findall(r"(model \d alone|average of \d|sync: step|sync: \{every: 50\}) +(0\.\d+)", out)}
+
+    def test_reviews_that_are_made_up(self):
+        done = self.flow("--set", "workers=2", "--set", "epochs=2")
+        found = self.accuracies(done.out)
+        self.assertEqual(found.keys(), {"model 0 alone", "model 1 alone", "average of 2", "sync: step", "sync: {every: 50}"})
+        self.assertGreater(found["average of 2"], 0.75, done.out)
+        page = urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=20).read().decode()
+        self.assertIn("<title>", page)
+        index = json.loads(next((self.run_dir("imdb.1") / "volume").glob("data/word_index.json")).read_text())
+        words = sorted(index, key=index.get)[:20]
+        self.assertEqual(len(self.ask(" ".join(words))), 2)
+        listed = self.dure("pipeline", "ls-volume", "imdb", code=0).out
+        for path in ("copy/0.npz", "copy/1.npz", "train/0/0-model.h5", "average/final.h5"):
+            self.assertIn(path, listed)
+        # Once more: nothing to delete, and nothing is trained again.
+        self.flow("--set", "workers=2", "--set", "epochs=2")
+        table = (self.run_dir("imdb.2") / "volume/table/table.txt").read_text()
+        self.assertEqual(self.accuracies(table), found)
+        states = {step["name"]: step["state"] for step in self.json("describe", "imdb")["steps"]}
+        self.assertEqual(states["train"], "cached")
+        self.dure("stop", "imdb", code=0)
+        with self.assertRaises(OSError):
+            self.ask("anything")
+
+    @needs_data(REVIEWS, "the reviews of IMDB")
+    def test_the_average_of_two_models_of_real_reviews(self):
+        self.dure("copy", REVIEWS, "--workers", "2", "--to", "copies", code=0)
+        for worker in (0, 1):
+            self.dure("--data", f"copies/{worker}.npz", "--epoch", "1", "--batch", "100", "--savemodel",
+                      f"models/{worker}-model.h5", program=harness.BUILD / "dure-trainer", code=0, timeout=200)
+        self.dure("average", "--dir", "models", "--savefile", "final.h5", code=0)
+        told = json.loads(self.dure("evaluate", "final.h5", REVIEWS, "--json", code=0, timeout=120).out)
+        self.assertGreater(told["accuracy"], 0.84)
+        harness.report(f"two trainers, one epoch each: the average is right for {told['accuracy']:.1%} of the test set")
+
+
+harness.main()
