@@ -61,9 +61,14 @@ class BadInput(RunsOnKubernetes, OnKubernetes, harness.Case):
     def test_a_name_that_is_too_long(self):
         self.refused(self.job_file("n" * 50, workers=1, command=["true"]), 2, "must be at most 40")
 
-    def test_what_would_be_lost_with_the_pod(self):
-        job = self.job_file("lost", workers=1, command=["true"], output="out/model.h5")
-        self.refused(job, 2, "output: out/model.h5 is inside the pod and would be lost")
+    def test_a_storage_class_that_does_not_exist(self):
+        job = self.job_file("lost", workers=1, command=["true"], output="out/model.h5",
+                            kubernetes={"storage": {"class": "nowhere"}})
+        self.refused(job, 2, "kubernetes.storage.class: there is no storage class nowhere")
+
+    def test_data_that_is_nowhere(self):
+        job = self.job_file("nothing", volumes=False, train={"model": "linear", "data": "none.npz"})
+        self.refused(job, 2, "train.data.path: there is no none.npz here, and no volume of the job holds it")
 
     def test_no_image_at_all(self):
         job = self.job_file("imageless", workers=1, command=["true"], image="")

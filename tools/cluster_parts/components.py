@@ -46,7 +46,7 @@ def start_control():
 
 
 def start_managers():
-    """Controllers, scheduler, DNS, and the player of nodes that are only objects."""
+    """Controllers, scheduler, DNS, storage, and the player of nodes that are only objects."""
     common = ["--leader-elect=false", "--port=0", "--bind-address=127.0.0.1", "--profiling=false"]
     machines.start_program(machines.CONTROL, "kube-controller-manager", [
         build.binary("kube-controller-manager"), f"--kubeconfig={kubeconfig('kube-controller-manager')}", *common,
@@ -59,6 +59,7 @@ def start_managers():
         build.binary("kube-scheduler"), f"--kubeconfig={kubeconfig('kube-scheduler')}", *common])
     start_own("dns", "cluster_parts.dns", "/run")
     start_own("played-nodes", "cluster_parts.played_nodes")
+    start_own("storage", "cluster_parts.storage")
 
 
 def start_own(name, module, *arguments):

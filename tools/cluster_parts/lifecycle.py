@@ -8,7 +8,7 @@ import struct
 import subprocess
 import time
 
-from . import baseline, certificates, components, images, machines, processes, settings
+from . import baseline, certificates, components, images, machines, processes, settings, storage
 from .api import Api, ApiError, is_ready
 from .settings import Trouble, say
 
@@ -119,6 +119,7 @@ def bring_up():
         # Not before: it would wait, longer and longer, for its node to exist.
         components.start_proxy(node)
     give_gpus(api)
+    storage.make_class(api)
     wait_for("DNS", dns_answers)
     wait_for("the default service account", lambda: default_account_has_token(api))
     for node in nodes:

@@ -197,6 +197,28 @@ Status KubeRuns::remove(const runs::RunId& id, bool force, const Wait& wait) {
   return removeObjects(*client_, run, wait);
 }
 
+Result<std::string> KubeRuns::bringHome(const runs::RunId& id, const std::string& folder,
+                                        const Wait& wait) {
+  const KubeRun run = runOf(id);
+  const kube::KubeAddress address{kube::kinds::kConfigMaps, run.name_space, run.object(), ""};
+  const auto record = client_->get(address);
+  if (!record) return record.error();
+  const std::string home =
+      record->at("metadata").value("annotations", json::object()).value(annotations::kOutput, "");
+  if (home.empty()) return noOutput(id);
+  const spec::Loaded loaded =
+      spec::loadJobText("", record->value("data", json::object()).value(kJobKey, ""), {});
+  if (!loaded.ok()) return Error(Code::kInvalid, "the record of " + run.text() + " is damaged");
+  bundle::FileReceiver files((std::filesystem::path(folder) / home).lexically_normal());
+  if (auto fetched = fetch(id, loaded.job.output, files, wait); !fetched) {
+    return std::move(fetched).error();
+  }
+  // From now on nobody waits for it any more.
+  const json patch = {{"metadata", {{"annotations", {{annotations::kArrived, "true"}}}}}};
+  if (auto told = client_->patch(address, patch); !told) return std::move(told).error();
+  return files.target();
+}
+
 Status KubeRuns::fetch(const runs::RunId& id, const std::string& path, bundle::FileReceiver& files,
                        const Wait& wait) {
   const KubeRun run = runOf(id);

@@ -27,6 +27,9 @@ class KubeRuns : public runs::Runs {
   Status fetch(const runs::RunId& id, const std::string& path, bundle::FileReceiver& files,
                const Wait& wait) override;
 
+  Result<std::string> bringHome(const runs::RunId& id, const std::string& folder,
+                                const Wait& wait) override;
+
   kube::KubeClient& client() { return *client_; }
 
  private:

@@ -2,10 +2,12 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -289,6 +291,18 @@ class Manager {
     removeClusterRole();
   }
 
+  // Whether the model lies on storage that goes with the run, and nobody has it yet.
+  bool isOutputAwaited() {
+    const bool own =
+        std::any_of(job_.volumes.begin(), job_.volumes.end(),
+                    [&](const spec::Volume& volume) { return volume.claim == run_.object(); });
+    if (*ended_ != gang::Outcome::kSucceeded || !own || job_.kubernetes.storage.keep) return false;
+    const auto record = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""});
+    if (!record) return record.error().code() != Code::kNotFound;
+    const json marks = record->at("metadata").value("annotations", json::object());
+    return marks.contains(annotations::kOutput) && !marks.contains(annotations::kArrived);
+  }
+
   // Deletes the run when its time has come. False if this manager has to go before that: the next
   // one waits for the rest of the time.
   bool waitForTtl() {
@@ -297,10 +311,14 @@ class Manager {
     asio::steady_timer timer(loop, ended_at_ + job_.ttl - clock_.now());
     asio::signal_set signals(loop, SIGINT, SIGTERM);
     bool is_over = false;
-    timer.async_wait([&](const boost::system::error_code&) {
-      is_over = true;
-      loop.stop();
-    });
+    std::function<void(const boost::system::error_code&)> look =
+        [&](const boost::system::error_code&) {
+          is_over = !isOutputAwaited();
+          if (is_over) return loop.stop();
+          timer.expires_after(times_.look_for_arrival);
+          timer.async_wait(look);
+        };
+    timer.async_wait(look);
     signals.async_wait([&](const boost::system::error_code&, int) { loop.stop(); });
     loop.run();
     const Wait patience(kServerPatience);

@@ -21,6 +21,8 @@ struct ManagerTimes {
   BackendTimes backend = {};
   // Whoever follows the pods of a run reads their last words before they are deleted.
   std::chrono::milliseconds readers_catch_up{3'000};
+  // From one look whether the output has arrived to the next, when the time to live is over.
+  std::chrono::milliseconds look_for_arrival{60'000};
 };
 
 // Runs one job of this cluster, from inside it. It may die at any moment: the Job that it belongs

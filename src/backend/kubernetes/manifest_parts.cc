@@ -1,7 +1,9 @@
 #include "backend/kubernetes/manifest_parts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -12,7 +14,16 @@ namespace {
 
 using nlohmann::json;
 
-std::string volumeName(std::size_t index) { return fmt::format("volume-{}", index); }
+// A claim is one volume of a pod, however often it is mounted: kubelets wait for ever for a second
+// one of the same claim.
+std::string volumeName(const std::vector<spec::Volume>& volumes, std::size_t index) {
+  const std::string& claim = volumes[index].claim;
+  const auto first = std::find_if(volumes.begin(), volumes.end(), [&](const spec::Volume& volume) {
+    return !claim.empty() && volume.claim == claim;
+  });
+  return fmt::format("volume-{}",
+                     first == volumes.end() ? std::ptrdiff_t(index) : first - volumes.begin());
+}
 
 std::string cores(double cpus) {
   const auto thousandths = static_cast<std::int64_t>(std::ceil(cpus * 1000));
@@ -93,11 +104,14 @@ json containerSecurity(const spec::Job& job) {
 
 json volumesOf(const spec::Job& job, bool chief) {
   json out = json::array();
+  std::set<std::string> names;
   const std::vector<spec::Volume> volumes = spec::allVolumes(job);
   for (std::size_t i = 0; i < volumes.size(); ++i) {
     const spec::Volume& volume = volumes[i];
     if (!hasVolume(volume, chief)) continue;
-    json entry = {{"name", volumeName(i)}};
+    const std::string name = volumeName(volumes, i);
+    if (!names.insert(name).second) continue;
+    json entry = {{"name", name}};
     if (volume.claim.empty()) {
       entry["hostPath"] = {{"path", volume.host}};
     } else {
@@ -115,8 +129,10 @@ json mountsOf(const spec::Job& job, const std::string& workdir, bool chief) {
     const spec::Volume& volume = volumes[i];
     if (!hasVolume(volume, chief)) continue;
     const std::filesystem::path path = std::filesystem::path(workdir) / volume.path;
-    json entry = {{"name", volumeName(i)}, {"mountPath", path.lexically_normal().string()}};
+    json entry = {{"name", volumeName(volumes, i)},
+                  {"mountPath", path.lexically_normal().string()}};
     if (volume.read_only) entry["readOnly"] = true;
+    if (!volume.sub_path.empty()) entry["subPath"] = volume.sub_path;
     out.push_back(std::move(entry));
   }
   return out;

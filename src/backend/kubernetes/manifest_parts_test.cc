@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backend/kubernetes/test_jobs.h"
+
 namespace dure::kubernetes {
 namespace {
 
@@ -93,6 +95,23 @@ TEST(ManifestPartsTest, ClaimsHaveASizeAndAWayOfAccess) {
       "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"},
       "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
                "resources": {"requests": {"storage": "1Gi"}}}})"));
+}
+
+TEST(ManifestPartsTest, AClaimIsOneVolumeHoweverOftenItIsMounted) {
+  const spec::Job job = jobOf(
+      "program: {command: [a]}\nvolumes: [{path: /a, claim: c, sub_path: x, tasks: chief}, "
+      "{path: /b, claim: c, sub_path: y}, {path: /d, host: /h}, {path: /e, host: /h}]\n");
+  for (const bool chief : {true, false}) {
+    const auto volumes = volumesOf(job, chief);
+    ASSERT_EQ(volumes.size(), 3u) << chief;
+    EXPECT_EQ(volumes[0]["persistentVolumeClaim"]["claimName"], "c");
+    const auto mounts = mountsOf(job, "/work", chief);
+    ASSERT_EQ(mounts.size(), chief ? 4u : 3u);
+    for (std::size_t i = 0; i + 2 < mounts.size(); ++i) {
+      EXPECT_EQ(mounts[i]["name"], volumes[0]["name"]);
+    }
+    EXPECT_NE(mounts.back()["name"], mounts[mounts.size() - 2]["name"]);
+  }
 }
 
 }  // namespace

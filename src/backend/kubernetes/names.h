@@ -63,6 +63,12 @@ inline constexpr const char* kNode = plan::kNodeAnnotation;
 inline constexpr const char* kRanks = "dure/ranks";
 // Who has made it, by a random token: a part of a journal, or what a new run consists of.
 inline constexpr const char* kWriter = "dure/writer";
+// Of a claim with data: all of it is there.
+inline constexpr const char* kComplete = "dure/complete";
+// Of a run's record: where the output goes on the machine that the run was started from, as the job
+// file says; and that it has arrived there.
+inline constexpr const char* kOutput = "dure/output";
+inline constexpr const char* kArrived = "dure/arrived";
 // Asks the manager to end the run: "gently" or "now".
 inline constexpr const char* kStop = "dure/stop";
 }  // namespace annotations

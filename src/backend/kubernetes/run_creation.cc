@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/data_claim.h"
+#include "backend/kubernetes/manifest_parts.h"
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/record.h"
+#include "backend/kubernetes/run_storage.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "base/wait.h"
 #include "bundle/folder.h"
 
 namespace dure::kubernetes {
@@ -19,37 +25,69 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int kMostAttempts = 20;
+constexpr auto kLook = std::chrono::milliseconds(100);  // whether somebody has interrupted
 
-// True if what is written to `path` outlives the pod.
-bool isKept(const spec::Job& job, const std::string& path) {
-  const fs::path whole = (fs::path(kPodWorkdir) / path).lexically_normal();
-  for (const spec::Volume& volume : spec::allVolumes(job)) {
-    const fs::path root = (fs::path(kPodWorkdir) / volume.path).lexically_normal();
-    const auto [end, rest] = std::mismatch(root.begin(), root.end(), whole.begin(), whole.end());
-    if (end == root.end() && !volume.read_only) return true;
-  }
-  return false;
-}
+// The trainer reads nothing of its folder that is not sent as data.
+bool needsFolder(const spec::Job& job) { return job.program.ship && !spec::runsTrainer(job); }
 
-// A native job needs its folder only for what it reads from there.
-bool needsFolder(const spec::Job& job) {
-  if (!job.program.ship) return false;
-  if (!spec::runsTrainer(job)) return true;
-  const std::vector<spec::NamedPath> inputs = spec::trainingInputs(job.train);
-  return std::any_of(inputs.begin(), inputs.end(), [&](const spec::NamedPath& input) {
-    return fs::path(input.path).is_relative() && !isKept(job, input.path);
-  });
-}
-
-// Where volumes lie in the folder: what is there now belongs to this machine, and must not be put
-// over what is on the volume.
+// Where volumes lie in the folder, data that is sent apart among them: what is there now belongs
+// to this machine, and must not be put over what is on the volume.
 std::vector<std::string> volumePaths(const spec::Job& job) {
-  std::vector<std::string> paths;
-  for (const spec::Volume& volume : spec::allVolumes(job)) {
-    const fs::path path = fs::path(volume.path).lexically_normal();
-    if (path.is_relative()) paths.push_back(path.has_filename() ? path : path.parent_path());
+  std::vector<std::string> paths = job.program.data;
+  for (const spec::Volume& volume : spec::allVolumes(job)) paths.push_back(volume.path);
+  std::vector<std::string> inside;
+  for (const fs::path path : paths) {
+    const fs::path whole = path.lexically_normal();
+    if (whole.is_relative()) inside.push_back(whole.has_filename() ? whole : whole.parent_path());
   }
-  return paths;
+  return inside;
+}
+
+// That there is somewhere to keep what the run keeps itself, as far as this user may see it.
+Status checkStorage(kube::KubeClient& client, const spec::Job& job) {
+  const OwnStorage own = ownStorage(job);
+  const std::vector<LocalData> data = localDataOf(job);
+  if (!own.needed() && data.empty()) return {};
+  const auto classes = client.listAll({kube::kinds::kStorageClasses, "", "", ""}, {});
+  if (!classes) return classes.error().code() == Code::kDenied ? Status{} : classes.error();
+  if (const std::string& wanted = job.kubernetes.storage.storage_class; !wanted.empty()) {
+    const bool there = std::any_of(classes->begin(), classes->end(), [&](const json& each) {
+      return each.at("metadata").at("name") == wanted;
+    });
+    if (there) return {};
+    return Error(Code::kInvalid,
+                 fmt::format("kubernetes.storage.class: there is no storage class {}", wanted));
+  }
+  for (const json& each : *classes) {
+    const json marks = each.at("metadata").value("annotations", json::object());
+    if (marks.value("storageclass.kubernetes.io/is-default-class", "") == "true") return {};
+  }
+  const auto [field, path] = own.output ? std::pair{std::string("output"), job.output}
+                             : own.checkpoint
+                                 ? std::pair{std::string("checkpoint.path"), job.checkpoint.path}
+                                 : std::pair{data[0].field, data[0].path};
+  return Error(Code::kInvalid,
+               fmt::format("{}: no volume of the job holds {}, and this cluster has no default "
+                           "storage class to make one; name a class (kubernetes.storage.class), or "
+                           "a claim: volumes: [{{path: {}, claim: NAME}}]",
+                           field, path, fs::path(path).begin()->string()));
+}
+
+// What the trainer is to read must come from somewhere.
+Status checkInputs(const spec::Job& job) {
+  if (!spec::runsTrainer(job)) return {};
+  for (const spec::NamedPath& input : spec::trainingInputs(job.train)) {
+    std::error_code error;
+    const fs::path path(input.path);
+    if (path.is_absolute() || isOnVolume(job, input.path) ||
+        fs::exists(fs::path(job.program.workdir) / path, error)) {
+      continue;
+    }
+    return Error(Code::kInvalid,
+                 fmt::format("{}: there is no {} here, and no volume of the job holds it",
+                             input.field, input.path));
+  }
+  return {};
 }
 
 // That what the job names is there, as far as this user may see it.
@@ -87,8 +125,9 @@ Status checkNamed(kube::KubeClient& client, const spec::Job& job) {
 // when it begins. The record owns the rest, so that it is enough to remove that.
 class Creation {
  public:
-  Creation(kube::KubeClient& client, const spec::Job& job, const std::function<bool()>& interrupted)
-      : client_(client), job_(job), interrupted_(interrupted) {}
+  Creation(kube::KubeClient& client, const spec::Job& job, const std::function<bool()>& interrupted,
+           const CreationNews& news)
+      : client_(client), job_(job), interrupted_(interrupted), news_(news) {}
 
   Result<KubeRun> create() {
     std::string archive;
@@ -98,15 +137,14 @@ class Creation {
       if (!folder) return std::move(folder).error();
       archive = std::move(folder->archive);
     }
-    spec::Job inside = job_;
-    inside.program.workdir = kPodWorkdir;
+    if (auto sent = sendData(); !sent) return std::move(sent).error();
     auto next = nextRun(client_, job_.name);
     if (!next) return next;
     run_ = *std::move(next);
     // Something of that name may be somebody else's, or be left of a run that is being removed.
     for (int attempt = 1;; ++attempt, ++run_.number) {
-      if (auto made = createRecord(inside); !made) return std::move(made).error();
-      const auto made = createRest(inside, archive);
+      if (auto made = createRecord(); !made) return std::move(made).error();
+      const auto made = createRest(inside(), archive);
       if (made) return run_;
       undo();
       if (made.error().code() != Code::kExists || attempt == kMostAttempts) return made.error();
@@ -122,10 +160,36 @@ class Creation {
                                      {.uid = record_.at("metadata").at("uid").get<std::string>()}));
   }
 
+  // Not part of the run: later ones find it there.
+  Status sendData() {
+    std::stop_source interruption;
+    const std::jthread watch([&](const std::stop_token& stop) {
+      while (sleepFor(kLook, stop)) {
+        if (interrupted_()) interruption.request_stop();
+      }
+    });
+    for (const LocalData& data : localDataOf(job_)) {
+      const auto sending = [&](std::int64_t bytes, std::int64_t of) {
+        if (news_) news_(data.here, bytes, of);
+      };
+      auto claim = bringData(client_, job_, data, sending, Wait(interruption.get_token()));
+      if (interrupted_()) return Error(Code::kUnavailable, "interrupted");
+      if (!claim) return std::move(claim).error();
+      sent_.push_back({data, *std::move(claim)});
+    }
+    return {};
+  }
+
+  // The job as the manager is to run it.
+  spec::Job inside() const { return placedInCluster(job_, run_.object(), sent_); }
+
   // With this number, or the next that is free.
-  Status createRecord(const spec::Job& inside) {
+  Status createRecord() {
     while (true) {
-      const KubeObject object = recordObject(run_, inside);
+      KubeObject object = recordObject(run_, inside());
+      if (!job_.output.empty()) {
+        object.object["metadata"]["annotations"][annotations::kOutput] = job_.output;
+      }
       auto made = create(object);
       if (made) {
         record_ = *std::move(made);
@@ -141,6 +205,9 @@ class Creation {
     for (const KubeObject& object : supportObjects(run_, inside, randomToken(), owner)) {
       if (auto made = put(object); !made) return made;
     }
+    if (ownStorage(job_).needed()) {
+      if (auto made = put({kube::kinds::kClaims, storageClaim(owner)}); !made) return made;
+    }
     if (auto made = createAccount(inside, owner); !made) return made;
     for (json& piece : folderObjects(run_, archive)) {
       piece["metadata"]["ownerReferences"] = json::array({owner});
@@ -149,6 +216,15 @@ class Creation {
     const KubeObject manager =
         managerObject(run_, inside, imagesFromEnvironment(), archive.size(), owner);
     return put(manager);
+  }
+
+  // For what the run keeps. It goes with the run, unless the job says otherwise.
+  json storageClaim(const json& owner) const {
+    const spec::Storage& storage = job_.kubernetes.storage;
+    json claim = claimOf(run_.object(), accessModeOf(job_), storage.size, storage.storage_class);
+    claim["metadata"]["labels"] = labelsOf(run_, "storage");
+    if (!storage.keep) claim["metadata"]["ownerReferences"] = json::array({owner});
+    return claim;
   }
 
   // The account of the manager and its rights, unless an administrator has made them.
@@ -249,7 +325,9 @@ class Creation {
   kube::KubeClient& client_;
   const spec::Job& job_;
   const std::function<bool()>& interrupted_;
+  const CreationNews& news_;
   const std::string token_ = randomToken();  // on all that is ours
+  std::vector<SentData> sent_;
   KubeRun run_;
   json record_;
   std::string cluster_role_;  // the uid of that which lets the manager see nodes; empty: none
@@ -263,14 +341,8 @@ Status checkRun(kube::KubeClient& client, const spec::Job& job) {
                  "program.image: on Kubernetes a program runs in an image; name one, such as "
                  "python:3.11");
   }
-  for (const auto& [field, path] :
-       {std::pair("output", job.output), std::pair("checkpoint.path", job.checkpoint.path)}) {
-    if (path.empty() || isKept(job, path)) continue;
-    return Error(Code::kInvalid,
-                 fmt::format("{}: {} is inside the pod and would be lost with it; put it on a "
-                             "volume, such as volumes: [{{path: {}, claim: NAME}}]",
-                             field, path, fs::path(path).begin()->string()));
-  }
+  if (auto there = checkInputs(job); !there) return there;
+  if (auto there = checkStorage(client, job); !there) return there;
   if (auto there = checkNamed(client, job); !there) return there;
   if (job.timeouts.heartbeat.count() == 0) {
     return Error(
@@ -304,8 +376,8 @@ Result<KubeRun> nextRun(kube::KubeClient& client, const std::string& job) {
 }
 
 Result<KubeRun> createRun(kube::KubeClient& client, const spec::Job& job,
-                          const std::function<bool()>& interrupted) {
-  return Creation(client, job, interrupted).create();
+                          const std::function<bool()>& interrupted, const CreationNews& news) {
+  return Creation(client, job, interrupted, news).create();
 }
 
 }  // namespace dure::kubernetes

@@ -243,5 +243,52 @@ TEST_F(RunCreationTest, GpusToSplitNeedAUserWhoSeesTheCluster) {
   EXPECT_THAT(checked.error().message(), HasSubstr("may not list pods of the whole cluster"));
 }
 
+// ---- what the run keeps
+
+TEST_F(RunCreationTest, WhatNoVolumeHoldsGetsAClaimThatGoesWithTheRun) {
+  job_.output = "out/model.h5";
+  const auto run = create();
+  ASSERT_TRUE(run) << run.error().message();
+  const json claim = api_.get(at(kube::kinds::kClaims, "train-1"));
+  EXPECT_EQ(claim["metadata"]["ownerReferences"][0]["kind"], "ConfigMap");
+  EXPECT_EQ(claim["spec"]["resources"]["requests"]["storage"], "10Gi");
+  EXPECT_EQ(api_.get(mapAt("train-1"))["metadata"]["annotations"][annotations::kOutput],
+            "out/model.h5");
+  job_.kubernetes.storage = {.storage_class = "ssd", .size = 1 << 20, .keep = true};
+  ASSERT_TRUE(create());
+  const json kept = api_.get(at(kube::kinds::kClaims, "train-2"));
+  EXPECT_FALSE(kept["metadata"].contains("ownerReferences"));
+  EXPECT_EQ(kept["spec"]["storageClassName"], "ssd");
+}
+
+TEST_F(RunCreationTest, WithoutAStorageClassOneSentenceSaysWhatToName) {
+  job_.output = "out/model.h5";
+  const auto refused = checkRun(client_, job_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+  EXPECT_THAT(refused.error().message(), HasSubstr("output: no volume of the job holds"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("kubernetes.storage.class"));
+  const kube::KubeAddress standard{kube::kinds::kStorageClasses, "", "standard", ""};
+  api_.put(standard, {{"apiVersion", "storage.k8s.io/v1"}, {"kind", "StorageClass"}});
+  EXPECT_FALSE(checkRun(client_, job_)) << "it is not the default";
+  api_.change(standard, [](json& each) {
+    each["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] = "true";
+  });
+  EXPECT_TRUE(checkRun(client_, job_));
+  // Who may not look finds out later.
+  api_.remove(standard);
+  api_.forbid({.verb = "list", .plural = "storageclasses"});
+  EXPECT_TRUE(checkRun(client_, job_));
+}
+
+TEST_F(RunCreationTest, ATrainerWithoutDataIsRefused) {
+  job_ = jobOf("name: train\ntrain: {model: linear, data: {path: none.npz}}\n");
+  job_.program.workdir = folder_;
+  const auto refused = checkRun(client_, job_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "train.data.path: there is no none.npz here, and no volume of the job holds it");
+}
+
 }  // namespace
 }  // namespace dure::kubernetes

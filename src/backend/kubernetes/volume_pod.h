@@ -2,8 +2,7 @@
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "backend/kubernetes/helper_pod.h"
 #include "backend/kubernetes/names.h"
 #include "base/wait.h"
 #include "bundle/file_stream.h"
@@ -17,9 +16,6 @@ namespace dure::kubernetes {
 class VolumePod {
  public:
   VolumePod(kube::KubeClient& client, KubeRun run, spec::Job job);
-  ~VolumePod();
-  VolumePod(const VolumePod&) = delete;
-  VolumePod& operator=(const VolumePod&) = delete;
 
   // Unavailable, with the reason, if there is none and none can be started.
   Status find(const Wait& wait);
@@ -27,13 +23,10 @@ class VolumePod {
   Status send(const std::string& path, bundle::FileReceiver& files);
 
  private:
-  Status make(const Wait& wait);
-  nlohmann::json specOf() const;
-
   kube::KubeClient& client_;
   const KubeRun run_;
   const spec::Job job_;
-  std::string made_;  // by us
+  HelperPod helper_;
   std::string pod_;
   std::string container_;
 };
