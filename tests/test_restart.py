@@ -132,6 +132,19 @@ raise RuntimeError('no room for rank ' + os.environ['DURE_RANK'])
         self.assertIn("rank 2 (worker-2) exited with 1", done.err)
         self.assertIn("ValueError: the cause", done.err)
 
+    def test_who_was_killed_is_blamed_although_the_others_were_heard_of_first(self):
+        # As when the kernel has closed a killed process's sockets, and has not told of its end yet.
+        script = """
+import os, signal, time
+if os.environ['DURE_RANK'] == '1':
+    time.sleep(0.5)
+    raise ConnectionResetError(104, 'Connection reset by peer')
+signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+time.sleep(30)
+"""
+        done = self.dure("run", self.job_of("late", "workers: 2\nrestarts: 0\n", script), code=1)
+        self.assertIn("rank 0 (worker-0) was killed by SIGKILL in generation 1", done.err)
+
     def test_it_goes_on_with_fewer_but_not_with_too_few(self):
         script = WAITING.replace("while True: time.sleep(1)",
                                  "import os\nwhile not os.path.exists('finish'): time.sleep(0.05)")

@@ -375,7 +375,10 @@ void Agent::reap() {
     reaped = true;
     for (Ranked& ranked : programs_) {
       if (!ranked.program || ranked.program->pid() != pid || ranked.program->status()) continue;
-      ranked.asked = stopping_ && (!ranked.ending || killing_);
+      // The kernel closes the sockets of a process that somebody kills before it tells us of its
+      // end: those that miss it may have had everybody stopped by then. SIGKILL is ours only later.
+      const bool by_others = decodeWaitStatus(wait_status).signal == SIGKILL;
+      ranked.asked = stopping_ && (killing_ || !(ranked.ending || by_others));
       // An interpreter complains, then closes its sockets, then takes its time to end: those that
       // miss it may be quicker.
       const milliseconds silent = ranked.program->silent();
