@@ -12,7 +12,8 @@ class Kills(TrainsOnKubernetes, harness.Case):
         done = self.ended_well(running, "pod", expected)
         self.assertIn("worker-1", done.err)
 
-        running = self.begin("inside")
+        # Otherwise the manager deletes the pods of earlier generations after the run has ended well.
+        running = self.begin("inside", clean="none")
         self.kubectl("exec", "-n", self.namespace, "inside-1-worker-0-g1", "-c", "worker-0", "--", "sh", "-c",
                      "kill -9 $(pidof dure-trainer)")
         done = self.ended_well(running, "inside", expected)

@@ -28,8 +28,8 @@ class TrainsOnKubernetes(RunsOnKubernetes, OnKubernetes):
     def model(self, name):
         return (self.dir / f"claim-{name}" / "model.safetensors").read_bytes()
 
-    def begin(self, name):
-        running = self.start("run", self.training(name), "--on", "kubernetes", "-n", self.namespace)
+    def begin(self, name, **fields):
+        running = self.start("run", self.training(name, **fields), "--on", "kubernetes", "-n", self.namespace)
         self.wait_until(lambda: any((self.dir / f"claim-{name}/checkpoints").glob("*")), "a checkpoint is written", 120)
         return running
 

@@ -263,6 +263,9 @@ void KubernetesBackend::kill(const std::string& task) {
   Member& member = found->second;
   if (std::exchange(member.killed, true)) return;
   logInfo(kPart, "kills {}", task);
+  // Its agent has said that no process is left; only the kubelet is slow to tell. The pod stays
+  // with its last words.
+  if (member.finished) return gone(task);
   // An agent that has lost us ends by itself, and its pod then stays with its last words.
   member.delete_at = Clock::now() + options_.times.last_words;
   if (!member.given_up_at) {

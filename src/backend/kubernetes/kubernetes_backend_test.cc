@@ -381,6 +381,18 @@ TEST_F(KubernetesBackendTest, WhatIsKilledIsDeletedAndGoneWhenItsKubeletSaysSo) 
   EXPECT_THAT(told_, ElementsAre("gone worker-0")) << "nobody is told of what he asked for";
 }
 
+TEST_F(KubernetesBackendTest, WhoseAgentHasFinishedIsGoneWhenKilledAndKeepsItsLastWords) {
+  times_.margin = std::chrono::hours(1);
+  runGang();
+  backend_->finished("worker-0");
+  backend_->kill("worker-0");
+  EXPECT_THAT(told_, ElementsAre("gone worker-0")) << "however slow its kubelet is";
+  backend_->kill("worker-1");
+  ASSERT_TRUE(until([&] { return api_.count({.verb = "delete", .plural = "pods"}) > 0; }));
+  EXPECT_FALSE(
+      api_.get(podAt(podOf("worker-0"))).contains("/metadata/deletionTimestamp"_json_pointer));
+}
+
 TEST_F(KubernetesBackendTest, ADeletionThatDoesNotGetThroughIsTriedAgain) {
   runGang();
   api_.answer({.verb = "delete", .plural = "pods"}, 500, 2);
