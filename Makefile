@@ -6,9 +6,9 @@ SOURCES = $(shell find apps src python tests bench -name '*.cc' -o -name '*.h')
 .PHONY: build help test soak check demo bench install deb clean format tidy
 .DEFAULT_GOAL := build
 
-build: ## build/dure, dure-agent, dure-trainer and build/python (installs missing packages first)
+build: ## build/dure, dure-agent, dure-trainer, dure-server and build/python (installs missing packages first)
 	@tools/setup
-	@tools/build dure dure-agent dure-trainer dure_torch
+	@tools/build dure dure-agent dure-trainer dure-server dure_torch
 
 test: ## every test; installs what they need
 	@tools/setup --test
@@ -32,7 +32,7 @@ demo: ## train Fashion-MNIST on two local workers, with live output
 bench: ## dure beside its peers; fails if a goal is missed
 	@tools/setup --test
 	@$(MAKE) --no-print-directory build
-	@failed=0; for name in launch plan allreduce train sync; do echo "bench/$$name"; bench/$$name || failed=1; done; exit $$failed
+	@failed=0; for name in launch plan allreduce train sync copy average serve; do echo "bench/$$name"; bench/$$name || failed=1; done; exit $$failed
 
 install: build ## into PREFIX=/usr/local; DESTDIR is put in front
 	@tools/install "$(PREFIX)" "$(DESTDIR)"

@@ -20,13 +20,15 @@ constexpr const char* kAbout =
     "  dure-agent rsh TASK COMMAND…   run a command in another task of the gang\n"
     "  dure-agent install PATH DIR…   put a copy of this program there, and make the directories\n"
     "  dure-agent send PATH           write a file or a directory to standard output\n"
+    "  dure-agent receive DIR         put the files that come from standard input there\n"
     "  dure-agent wait                do nothing until SIGTERM\n"
     "  dure-agent guard               start an agent, and end what it leaves if it is killed\n"
     "  dure-agent --version\n";
 
 int fail(const dure::Error& error) {
   std::cerr << dure::protocol::kAgentWords << error.message() << "\n";
-  return 3;
+  return error.code() == dure::Code::kNotFound ? dure::protocol::kAgentNotFound
+                                               : dure::protocol::kAgentFailed;
 }
 
 // Into an image that has nothing to copy with. The directories are made by whom the programs run
@@ -50,6 +52,11 @@ int send(const std::string& path) {
   return sent ? 0 : fail(sent.error());
 }
 
+int receive(const std::string& folder) {
+  const auto received = dure::bundle::receiveFolder(STDIN_FILENO, folder);
+  return received ? 0 : fail(received.error());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -62,6 +69,7 @@ int main(int argc, char** argv) {
     return install(arguments[1], {arguments.begin() + 2, arguments.end()});
   }
   if (command == "send" && arguments.size() == 2) return send(arguments[1]);
+  if (command == "receive" && arguments.size() == 2) return receive(arguments[1]);
   if (command == "guard" && arguments.size() == 1) return dure::agent::guardTask(argv, std::cerr);
   if (command == "wait" && arguments.size() == 1) return pause();
   if (command == "--version") {

@@ -11,7 +11,8 @@ import yaml
 import harness
 from harness import DURE, ROOT, wait_until
 
-COMMANDS = ["run", "check", "env", "plan", "ps", "describe", "logs", "stop", "rm", "schema", "completion"]
+COMMANDS = ["run", "check", "env", "plan", "ps", "describe", "logs", "stop", "rm", "copy", "average", "schema",
+            "completion"]
 HELLO = "program: {command: [sh, -c, 'echo hello from $DURE_RANK']}\n"
 
 
@@ -204,7 +205,7 @@ class Editors(harness.Case):
         self.dure("run", "--name", "known", "--", "true", code=0)
         self.assertEqual(complete("dure", "logs", "kn"), ["known.1"])
         self.assertEqual(complete("dure", "fetch", "kn"), ["known.1"])
-        self.assertEqual(complete("dure", "co"), ["completion"])
+        self.assertEqual(complete("dure", "comp"), ["completion"])
         self.assertTrue(complete("dure", "run", "--set", "restarts.l"))
 
     def test_other_shells(self):

@@ -60,6 +60,10 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   context.has_program = dashes != arguments.end();
   if (context.has_program) context.program.assign(dashes + 1, arguments.end());
+  const auto first_word = std::find_if(
+      arguments.begin(), dashes, [](const std::string& word) { return !word.starts_with('-'); });
+  if (first_word != dashes) context.arguments.assign(first_word + 1, dashes);
+  std::erase(context.arguments, "--verbose");  // carried out here
 
   CLI::App app(kAbout, "dure");
   app.footer(kFooter);

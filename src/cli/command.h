@@ -27,6 +27,7 @@ struct Context {
   std::ostream& err;
   std::vector<std::string> program;  // what stands behind "--"
   bool has_program = false;
+  std::vector<std::string> arguments;  // as given, behind the command's name
   int code = kDone;
 
   // Prints the sentence and chooses the exit code by what kind of failure it is.

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "pipeline/load.h"
 #include "spec/catalog.h"
 #include "spec/strategies.h"
 
@@ -64,6 +65,17 @@ std::string bashScript(const CLI::App& app) {
   for (const CLI::App* command : commandsOf(app)) {
     cases += fmt::format("    {}) flags='{}'; arguments={} ;;\n", command->get_name(),
                          join(flagsOf(*command), " "), nameOf(offerFor(*command)));
+    // A command of commands: the word after it is one of them.
+    for (const CLI::App* inner : commandsOf(*command)) {
+      cases += fmt::format("    '{} {}') flags='{}'; arguments={} ;;\n", command->get_name(),
+                           inner->get_name(), join(flagsOf(*inner), " "), nameOf(offerFor(*inner)));
+    }
+  }
+  std::string groups;
+  for (const CLI::App* command : commandsOf(app)) {
+    if (commandsOf(*command).empty()) continue;
+    groups += fmt::format("    {}) words='{}'; command=\"$command ${{COMP_WORDS[2]}}\" ;;\n",
+                          command->get_name(), commandNames(*command));
   }
   return fmt::format(R"SH(# bash completion for dure; load it with:  source <(dure completion bash)
 _dure() {{
@@ -72,11 +84,21 @@ _dure() {{
     COMPREPLY=($(compgen -W '{} --help --version' -- "$word"))
     return
   fi
-  case ${{COMP_WORDS[1]}} in
+  local command=${{COMP_WORDS[1]}} words=
+  case $command in
+{}  esac
+  if [ -n "$words" ] && [ "$COMP_CWORD" -eq 2 ]; then
+    COMPREPLY=($(compgen -W "$words --help" -- "$word"))
+    return
+  fi
+  case $command in
 {}  esac
   case $before in
     --set) compopt -o nospace
-           COMPREPLY=($(compgen -S = -W "$(dure completion fields)" -- "$word")); return ;;
+           local names=fields file=
+           if [ -n "$words" ]; then names=parameters; file=${{COMP_WORDS[3]}}; fi
+           names=$(dure completion $names ${{file:+"$file"}})
+           COMPREPLY=($(compgen -S = -W "$names" -- "$word")); return ;;
     --strategy|-s) COMPREPLY=($(compgen -W '{}' -- "$word"))
            return ;;
     --resume) arguments=runs ;;
@@ -93,7 +115,7 @@ _dure() {{
 }}
 complete -o filenames -F _dure dure
 )SH",
-                     commandNames(app), cases, join(spec::strategyWords(), " "));
+                     commandNames(app), groups, cases, join(spec::strategyWords(), " "));
 }
 
 std::string zshScript(const CLI::App& app) {
@@ -111,6 +133,10 @@ std::string fishScript(const CLI::App& app) {
     const std::string name = command->get_name();
     script += fmt::format("complete -c dure -n __fish_use_subcommand -f -a {} -d {}\n", name,
                           shellQuote(command->get_description()));
+    for (const CLI::App* inner : commandsOf(*command)) {
+      script += fmt::format("complete -c dure -n '__fish_seen_subcommand_from {}' -f -a {} -d {}\n",
+                            name, inner->get_name(), shellQuote(inner->get_description()));
+    }
     for (const CLI::Option* option : command->get_options()) {
       for (const std::string& flag : option->get_lnames()) {
         script += fmt::format("complete -c dure -n '__fish_seen_subcommand_from {}' -l {} -d {}\n",
@@ -126,7 +152,8 @@ std::string fishScript(const CLI::App& app) {
   return script;
 }
 
-void completionCommand(Context& context, const CLI::App& app, const std::string& what) {
+void completionCommand(Context& context, const CLI::App& app, const std::string& what,
+                       const std::string& file) {
   if (what == "bash") {
     context.out << bashScript(app);
   } else if (what == "zsh") {
@@ -135,6 +162,11 @@ void completionCommand(Context& context, const CLI::App& app, const std::string&
     context.out << fishScript(app);
   } else if (what == "fields") {
     for (const std::string& path : spec::jobFieldPaths()) context.out << path << "\n";
+  } else if (what == "parameters") {
+    for (const pipeline::Parameter& parameter :
+         pipeline::loadPipelineFile(file, {}).pipeline.parameters) {
+      context.out << parameter.name << "\n";
+    }
   } else if (what == "runs") {
     const auto store = openStore(context);
     if (!store) return;
@@ -153,7 +185,11 @@ void addCompletion(CLI::App& app, Context& context) {
       "  source <(dure completion bash)     in ~/.bashrc\n"
       "  dure completion fish | source      in fish's config.fish");
   command->add_option("shell", *what, "bash, zsh or fish")->option_text("SHELL")->required();
-  command->callback([&context, &app, what] { completionCommand(context, app, *what); });
+  // For the scripts themselves: the pipeline file whose parameters they offer.
+  auto file = std::make_shared<std::string>();
+  command->add_option("file", *file)->group("");
+  command->callback(
+      [&context, &app, what, file] { completionCommand(context, app, *what, *file); });
 }
 
 }  // namespace dure::cli

@@ -11,9 +11,11 @@
 #include "base/text.h"
 #include "cli/chart.h"
 #include "cli/commands.h"
+#include "cli/pipeline_report.h"
 #include "cli/table.h"
 #include "cli/where_arguments.h"
 #include "gang/roster.h"
+#include "pipeline/record_view.h"
 
 namespace dure::cli {
 namespace {
@@ -102,8 +104,17 @@ void describeCommand(Context& context, const WhereArguments& where, const std::s
   runs::RunView& run = *found;
   std::sort(run.state.tasks.begin(), run.state.tasks.end(),
             [](const gang::Entry& a, const gang::Entry& b) { return a.rank < b.rank; });
+  const bool pipeline = run.kind == runs::RunKind::kPipeline;
+  const auto store = pipeline ? openStore(context) : std::nullopt;
+  if (pipeline && !store) return;
+  if (!as_json && pipeline) return printPipeline(context.out, *store, run);
   if (!as_json) return printRun(context.out, run);
   nlohmann::json description = runs::toJson(run);
+  if (pipeline) {
+    description["steps"] =
+        pipeline::stepsToJson(pipeline::readRecord(*store, run.id, run.in_charge));
+    description["outputs"] = run.paths.volume();
+  }
   description["events"] = nlohmann::json::array();
   for (const gang::Entry& entry : run.entries) description["events"].push_back(gang::toJson(entry));
   description["ranks"] = nlohmann::json::array();
@@ -129,7 +140,7 @@ void addDescribe(CLI::App& app, Context& context) {
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      app.add_subcommand("describe", "Tell all about a run: state, reason, ranks, events");
+      app.add_subcommand("describe", "Tell all about a run: state, reason, ranks or steps, events");
   command->add_option(kRunArgument, arguments->name, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN")
       ->required();

@@ -35,6 +35,12 @@ void fetchCommand(Context& context, const FetchArguments& arguments) {
   if (!runs) return;
   const auto id = runs->find(arguments.run);
   if (!id) return context.fail(id.error());
+  if (arguments.path.empty()) {
+    const auto path = runs->bringHome(*id, ".", Wait());
+    if (!path) return context.fail(path.error());
+    context.out << *path << "\n";
+    return;
+  }
   bundle::FileReceiver files(targetOf(arguments));
   if (auto fetched = runs->fetch(*id, arguments.path, files, Wait()); !fetched) {
     return context.fail(fetched.error());
@@ -53,13 +59,15 @@ void addFetch(CLI::App& app, Context& context) {
       "must be on a volume of the job; if none of its pods holds that any more, one is made to "
       "look\n"
       "into it.\n"
-      "  dure fetch train out/model.h5 --on kubernetes");
+      "  dure fetch train --on kubernetes\n"
+      "  dure fetch train out/checkpoints --on kubernetes");
   command->add_option(kRunArgument, arguments->run, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN")
       ->required();
-  command->add_option("path", arguments->path, "A file or a directory")
-      ->option_text("PATH")
-      ->required();
+  command
+      ->add_option("path", arguments->path,
+                   "A file or a directory; the job's output, to its place, if left out")
+      ->option_text("[PATH]");
   command->add_option("to", arguments->to, "Where to; its own name if left out")
       ->option_text("[TO]");
   arguments->where.addTo(*command);

@@ -3,7 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <memory>
 #include <ostream>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -11,6 +13,7 @@
 #include "backend/kubernetes/run_objects.h"
 #include "cli/follow_view.h"
 #include "cli/outcome.h"
+#include "cli/progress_bar.h"
 
 namespace dure::cli {
 namespace {
@@ -36,7 +39,26 @@ bool findName(Context& context, kube::KubeClient& client, spec::Job& job, bool a
   }
 }
 
-int follow(Context& context, runs::Runs& runs, const runs::RunId& id) {
+// Brings home what a run that has succeeded was for.
+int bringHome(FollowView& view, runs::Runs& runs, const runs::RunId& id,
+              const std::string& folder) {
+  const auto path = runs.bringHome(id, folder, Wait());
+  // As on this machine: whether a program writes it is its own affair.
+  if (!path && path.error().code() == Code::kNotFound) {
+    view.say("the output was not written: " + path.error().message());
+    return kDone;
+  }
+  if (!path) {
+    view.say(
+        fmt::format("the output is still in the cluster: {}; try `dure fetch {} --on kubernetes`",
+                    path.error().message(), id.text()));
+    return kInfrastructureFailed;
+  }
+  view.say(fmt::format("wrote {}", *path));
+  return kDone;
+}
+
+int follow(Context& context, runs::Runs& runs, const runs::RunId& id, const spec::Job& job) {
   const auto began = std::chrono::steady_clock::now();
   FollowView view(context, runs, id);
   const auto run = runs.follow(id, view, Wait());
@@ -60,6 +82,9 @@ int follow(Context& context, runs::Runs& runs, const runs::RunId& id) {
                   [](const gang::Entry& entry) { return entry.kind == gang::EntryKind::kRunning; });
   if (outcome == gang::Outcome::kInfrastructureFailed && !ran)
     static_cast<void>(runs.remove(id, true, Wait()));
+  if (outcome == gang::Outcome::kSucceeded && !job.output.empty()) {
+    return bringHome(view, runs, id, job.program.workdir);
+  }
   return exitCode(outcome);
 }
 
@@ -74,7 +99,22 @@ int runOnKubernetes(Context& context, kubernetes::KubeRuns& runs, spec::Job job,
   }
   if (!findName(context, client, job, options.ad_hoc)) return context.code;
   countInterruptions();
-  const auto run = kubernetes::createRun(client, job, [] { return interruptions() > 0; });
+  std::unique_ptr<ProgressBar> bar;
+  std::string sending;
+  const auto run = kubernetes::createRun(
+      client, job, [] { return interruptions() > 0; },
+      [&](const std::string& path, std::int64_t sent, std::int64_t of) {
+        if (path != std::exchange(sending, path)) {
+          bar.reset();
+          context.err << fmt::format("dure: sending {} ({}) to the cluster, once\n", path,
+                                     sizeText(static_cast<std::uint64_t>(of)))
+                      << std::flush;
+          bar = std::make_unique<ProgressBar>(context.err, "send");
+        }
+        static_cast<void>(
+            bar->update(static_cast<std::uint64_t>(sent), static_cast<std::uint64_t>(of)));
+      });
+  bar.reset();
   if (!run) {
     context.fail(run.error());
     return interruptions() > 0 ? kInterrupted : context.code;
@@ -84,7 +124,7 @@ int runOnKubernetes(Context& context, kubernetes::KubeRuns& runs, spec::Job job,
     return kDone;
   }
   signal(SIGPIPE, SIG_IGN);
-  return follow(context, runs, {.name = run->job, .number = run->number});
+  return follow(context, runs, {.name = run->job, .number = run->number}, job);
 }
 
 }  // namespace dure::cli

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/pipeline_report.h"
 #include "cli/where_arguments.h"
 #include "protocol/rank_label.h"
 
@@ -20,6 +21,7 @@ struct LogsArguments {
   bool json = false;
   std::optional<int> rank;
   std::optional<int> generation;
+  std::string step;
   WhereArguments where;
 };
 
@@ -44,12 +46,47 @@ void print(std::ostream& out, const LogsArguments& arguments, int generation, in
   }
 }
 
+// Each line with the part that printed it, unless one part was asked for.
+void printPipelineLogs(Context& context, const runs::RunStore& store, const runs::RunId& id,
+                       const LogsArguments& arguments) {
+  const auto read = pipelineLogs(store, id, {.step = arguments.step, .follow = arguments.follow},
+                                 [&](const std::string& part, int rank, std::string_view lines) {
+                                   if (arguments.rank && *arguments.rank != rank) return;
+                                   while (!lines.empty()) {
+                                     const std::size_t end =
+                                         std::min(lines.find('\n'), lines.size());
+                                     const std::string_view line = lines.substr(0, end);
+                                     if (arguments.json) {
+                                       context.out << nlohmann::json{{"part", part},
+                                                                     {"rank", rank},
+                                                                     {"line", toValidUtf8(line)}}
+                                                          .dump();
+                                     } else if (part == arguments.step) {
+                                       context.out << line;
+                                     } else {
+                                       context.out << part << " │ " << line;
+                                     }
+                                     context.out << "\n";
+                                     lines.remove_prefix(std::min(end + 1, lines.size()));
+                                   }
+                                   context.out.flush();
+                                 });
+  if (!read) context.fail(read.error());
+}
+
 void logsCommand(Context& context, const LogsArguments& arguments) {
   const auto runs = arguments.where.openRuns(context);
   if (!runs) return;
   const auto id = runs->find(arguments.name);
   if (!id) return context.fail(id.error());
   signal(SIGPIPE, SIG_DFL);
+  const auto store = arguments.where.onKubernetes() ? std::nullopt : openStore(context);
+  if (store && fileExists(store->paths(*id).pipeline())) {
+    return printPipelineLogs(context, *store, *id, arguments);
+  }
+  if (!arguments.step.empty()) {
+    return context.mistake("--step is for pipelines; " + id->text() + " is a job");
+  }
   const auto read = runs->logs(
       *id, {.rank = arguments.rank, .generation = arguments.generation, .follow = arguments.follow},
       [&](int generation, int rank, std::string_view lines) {
@@ -74,6 +111,8 @@ void addLogs(CLI::App& app, Context& context) {
       ->option_text("N");
   command->add_option("--generation", arguments->generation, "Of this generation")
       ->option_text("N");
+  command->add_option("--step", arguments->step, "Of this step of a pipeline, or part of one")
+      ->option_text("STEP");
   command->add_flag("--json", arguments->json, "One JSON object a line");
   arguments->where.addTo(*command);
   command->callback([&context, arguments] { logsCommand(context, *arguments); });

@@ -10,9 +10,18 @@
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "cli/where_arguments.h"
+#include "pipeline/record_view.h"
 
 namespace dure::cli {
 namespace {
+
+// Pipelines are runs of this machine.
+std::optional<pipeline::RecordView> pipelineOf(Context& context, const runs::RunView& run) {
+  if (run.kind != runs::RunKind::kPipeline) return std::nullopt;
+  const auto store = openStore(context);
+  if (!store) return std::nullopt;
+  return pipeline::readRecord(*store, run.id, run.in_charge);
+}
 
 void psCommand(Context& context, const WhereArguments& where, bool as_json) {
   const auto runs = where.openRuns(context);
@@ -21,7 +30,12 @@ void psCommand(Context& context, const WhereArguments& where, bool as_json) {
   if (!found) return context.fail(found.error());
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const runs::RunView& run : *found) list.push_back(runs::toJson(run));
+    for (const runs::RunView& run : *found) {
+      list.push_back(runs::toJson(run));
+      if (const auto view = pipelineOf(context, run)) {
+        list.back()["steps"] = pipeline::stepsToJson(*view);
+      }
+    }
     context.out << list.dump(2) << "\n";
     return;
   }
@@ -35,8 +49,14 @@ void psCommand(Context& context, const WhereArguments& where, bool as_json) {
     const bool dated = run.state.created != TimePoint{};
     const auto age = std::chrono::duration_cast<Duration>(SystemClock().now() - run.state.created);
     const std::string& why = run.advice.empty() ? run.state.reason : run.advice;
-    rows.push_back({run.id.text(), runs::statusName(run.status), std::to_string(run.state.workers),
-                    std::to_string(run.state.generation), run.step ? std::to_string(*run.step) : "",
+    std::string workers = std::to_string(run.state.workers);
+    std::string generation = std::to_string(run.state.generation);
+    std::string step = run.step ? std::to_string(*run.step) : "";
+    if (const auto view = pipelineOf(context, run)) {
+      workers = generation = "-";
+      step = fmt::format("{}/{}", view->done(), view->parts.size());
+    }
+    rows.push_back({run.id.text(), runs::statusName(run.status), workers, generation, step,
                     dated ? describeDuration(age) : "-", why});
   }
   context.out << formatTable(rows);

@@ -9,6 +9,7 @@
 
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/render.h"
+#include "backend/kubernetes/run_storage.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/job_arguments.h"
@@ -37,15 +38,6 @@ std::string fileBesideJob(const spec::Job& job) {
   return "";
 }
 
-bool isOnVolume(const spec::Job& job, const std::string& path) {
-  const std::vector<spec::Volume> volumes = spec::allVolumes(job);
-  return std::any_of(volumes.begin(), volumes.end(), [&](const spec::Volume& volume) {
-    const std::filesystem::path within =
-        std::filesystem::path(path).lexically_relative(volume.path);
-    return !within.empty() && *within.begin() != "..";
-  });
-}
-
 // What works, but perhaps not as it was meant.
 std::vector<std::string> notesOn(const spec::Job& job) {
   std::vector<std::string> notes;
@@ -56,11 +48,11 @@ std::vector<std::string> notesOn(const spec::Job& job) {
   }
   // Where a program writes is its own affair.
   if (!spec::runsTrainer(job)) return notes;
-  if (!job.output.empty() && !isOnVolume(job, job.output)) {
+  if (!job.output.empty() && !kubernetes::isOnVolume(job, job.output)) {
     notes.push_back(fmt::format("output: {} is on no volume, so the model is gone when its pod is",
                                 job.output));
   }
-  if (!job.checkpoint.path.empty() && !isOnVolume(job, job.checkpoint.path)) {
+  if (!job.checkpoint.path.empty() && !kubernetes::isOnVolume(job, job.checkpoint.path)) {
     notes.push_back(
         fmt::format("checkpoint.path: {} is on no volume, so a pod that is started again begins "
                     "from the beginning",

@@ -39,7 +39,10 @@ void rmCommand(Context& context, const RmArguments& arguments) {
 void addRm(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<RmArguments>();
   CLI::App* command = app.add_subcommand("rm", "Remove the records of runs: events, metrics, logs");
-  command->footer("What a program wrote itself, models and checkpoints, stays.");
+  command->footer(
+      "What a program wrote itself, models and checkpoints, stays. The directory that the steps of "
+      "a\npipeline share goes with its record: dure fetch NAME STEP/FILE brings home what is in "
+      "it.");
   command->add_option(kRunArgument, arguments->names, "NAME for its newest run, or NAME.NUMBER")
       ->option_text("RUN…")
       ->required();
