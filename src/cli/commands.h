@@ -24,6 +24,7 @@ void addServe(CLI::App& app, Context& context);
 void addEvaluate(CLI::App& app, Context& context);
 void addPredict(CLI::App& app, Context& context);
 void addCoordinate(CLI::App& app, Context& context);
+void addPipelineVolume(CLI::App& app, Context& context);
 void addSchema(CLI::App& app, Context& context);
 void addCompletion(CLI::App& app, Context& context);
 
@@ -47,6 +48,7 @@ inline void addCommands(CLI::App& app, Context& context) {
   addEvaluate(app, context);
   addPredict(app, context);
   addCoordinate(app, context);
+  addPipelineVolume(app, context);
   addSchema(app, context);
   addCompletion(app, context);
 }

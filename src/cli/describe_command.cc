@@ -113,7 +113,7 @@ void describeCommand(Context& context, const WhereArguments& where, const std::s
   if (pipeline) {
     description["steps"] =
         pipeline::stepsToJson(pipeline::readRecord(*store, run.id, run.in_charge));
-    description["outputs"] = run.paths.volume();
+    description["outputs"] = outputsOf(run.paths);
   }
   description["events"] = nlohmann::json::array();
   for (const gang::Entry& entry : run.entries) description["events"].push_back(gang::toJson(entry));

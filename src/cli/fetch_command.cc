@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "bundle/file_stream.h"
+#include "cli/cluster_pipeline.h"
 #include "cli/commands.h"
 #include "cli/where_arguments.h"
 
@@ -42,9 +43,13 @@ void fetchCommand(Context& context, const FetchArguments& arguments) {
     return;
   }
   bundle::FileReceiver files(targetOf(arguments));
-  if (auto fetched = runs->fetch(*id, arguments.path, files, Wait()); !fetched) {
-    return context.fail(fetched.error());
-  }
+  auto store = arguments.where.onKubernetes() ? std::nullopt : openStore(context);
+  const auto pipeline = store ? ClusterPipeline::open(*store, *id)
+                              : Result<std::unique_ptr<ClusterPipeline>>(nullptr);
+  if (!pipeline) return context.fail(pipeline.error());
+  const auto fetched = *pipeline ? (*pipeline)->volume().fetch(arguments.path, files)
+                                 : runs->fetch(*id, arguments.path, files, Wait());
+  if (!fetched) return context.fail(fetched.error());
   context.out << fmt::format("{}: {} file{}, {}\n", files.target(), files.files(),
                              files.files() == 1 ? "" : "s", formatBytes(files.bytes()));
 }

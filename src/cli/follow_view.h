@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cli/command.h"
 #include "cli/terminal_view.h"
 #include "runs/runs.h"
 

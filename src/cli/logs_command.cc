@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/cluster_pipeline.h"
 #include "cli/commands.h"
 #include "cli/pipeline_report.h"
 #include "cli/where_arguments.h"
@@ -47,30 +48,49 @@ void print(std::ostream& out, const LogsArguments& arguments, int generation, in
 }
 
 // Each line with the part that printed it, unless one part was asked for.
-void printPipelineLogs(Context& context, const runs::RunStore& store, const runs::RunId& id,
+void printOfPart(std::ostream& out, const LogsArguments& arguments, const std::string& part,
+                 int rank, std::string_view lines) {
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    if (arguments.json) {
+      out << nlohmann::json{{"part", part}, {"rank", rank}, {"line", toValidUtf8(line)}}.dump();
+    } else if (part == arguments.step) {
+      out << line;
+    } else {
+      out << part << " │ " << line;
+    }
+    out << "\n";
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  out.flush();
+}
+
+// The services of a pipeline in a cluster: what they print is not in the record.
+Status printServiceLogs(Context& context, runs::RunStore& store, const runs::RunId& id,
+                        const LogsArguments& arguments) {
+  const auto pipeline = ClusterPipeline::open(store, id);
+  if (!pipeline) return pipeline.error();
+  if (!*pipeline) return {};
+  for (const std::string& part : (*pipeline)->services(arguments.step)) {
+    // A service never ends: it is followed only if it is asked for.
+    const bool follow = arguments.follow && !arguments.step.empty();
+    auto read = (*pipeline)->serviceLogs(part, follow, [&](std::string_view lines) {
+      printOfPart(context.out, arguments, part, 0, lines);
+    });
+    if (!read) return read;
+  }
+  return {};
+}
+
+void printPipelineLogs(Context& context, runs::RunStore& store, const runs::RunId& id,
                        const LogsArguments& arguments) {
-  const auto read = pipelineLogs(store, id, {.step = arguments.step, .follow = arguments.follow},
-                                 [&](const std::string& part, int rank, std::string_view lines) {
-                                   if (arguments.rank && *arguments.rank != rank) return;
-                                   while (!lines.empty()) {
-                                     const std::size_t end =
-                                         std::min(lines.find('\n'), lines.size());
-                                     const std::string_view line = lines.substr(0, end);
-                                     if (arguments.json) {
-                                       context.out << nlohmann::json{{"part", part},
-                                                                     {"rank", rank},
-                                                                     {"line", toValidUtf8(line)}}
-                                                          .dump();
-                                     } else if (part == arguments.step) {
-                                       context.out << line;
-                                     } else {
-                                       context.out << part << " │ " << line;
-                                     }
-                                     context.out << "\n";
-                                     lines.remove_prefix(std::min(end + 1, lines.size()));
-                                   }
-                                   context.out.flush();
-                                 });
+  const auto print = [&](const std::string& part, int rank, std::string_view lines) {
+    if (arguments.rank && *arguments.rank != rank) return;
+    printOfPart(context.out, arguments, part, rank, lines);
+  };
+  auto read = pipelineLogs(store, id, {.step = arguments.step, .follow = arguments.follow}, print);
+  if (read) read = printServiceLogs(context, store, id, arguments);
   if (!read) context.fail(read.error());
 }
 
@@ -80,7 +100,7 @@ void logsCommand(Context& context, const LogsArguments& arguments) {
   const auto id = runs->find(arguments.name);
   if (!id) return context.fail(id.error());
   signal(SIGPIPE, SIG_DFL);
-  const auto store = arguments.where.onKubernetes() ? std::nullopt : openStore(context);
+  auto store = arguments.where.onKubernetes() ? std::nullopt : openStore(context);
   if (store && fileExists(store->paths(*id).pipeline())) {
     return printPipelineLogs(context, *store, *id, arguments);
   }

@@ -1,6 +1,3 @@
-#include <sys/stat.h>
-
-#include <filesystem>
 #include <memory>
 #include <ostream>
 
@@ -10,16 +7,16 @@
 #include <fmt/core.h>
 
 #include "base/text.h"
+#include "cli/cluster_pipeline.h"
 #include "cli/commands.h"
 #include "cli/pipeline_run.h"
 #include "cli/table.h"
 #include "pipeline/graph.h"
 #include "pipeline/load.h"
+#include "pipeline/output_tree.h"
 
 namespace dure::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct PipelineArguments {
   std::string file;
@@ -74,9 +71,11 @@ void pipelineRunCommand(Context& context, const PipelineArguments& arguments) {
   auto store = openStore(context);
   if (!store) return;
   if (!arguments.resume.empty()) {
-    if (!arguments.file.empty() || !arguments.sets.empty()) {
+    if (!arguments.file.empty() || !arguments.sets.empty() ||
+        arguments.options.where.onKubernetes()) {
       return context.mistake(
-          "--resume continues a run as it is: it takes no pipeline file and no --set");
+          "--resume continues a run as it is, where it is: it takes no pipeline file, no --set and "
+          "no --on");
     }
     context.code = resumePipeline(context, *store, arguments.resume, arguments.options);
     return;
@@ -125,28 +124,24 @@ void listVolume(Context& context, const PipelineArguments& arguments) {
   if (!fileExists(paths.pipeline())) {
     return context.mistake(id->text() + " is no pipeline, and has no shared directory");
   }
-  std::vector<fs::path> found;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(paths.volume(), error);
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (!entry->is_directory(error)) found.push_back(entry->path());
-  }
-  std::sort(found.begin(), found.end());
+  const auto elsewhere = ClusterPipeline::open(*store, *id);
+  if (!elsewhere) return context.fail(elsewhere.error());
+  const auto files =
+      *elsewhere ? (*elsewhere)->volume().list() : pipeline::OutputTree(paths.directory).list();
+  if (!files) return context.fail(files.error());
+  const std::string directory = *elsewhere ? (*elsewhere)->place().description() : paths.volume();
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
-  for (const fs::path& path : found) {
-    struct stat info {};
-    if (lstat(path.c_str(), &info) != 0) continue;
-    const std::string name = path.lexically_relative(paths.volume()).string();
-    const std::string changed = formatTime(std::chrono::system_clock::from_time_t(info.st_mtime));
-    list.push_back({{"path", toValidUtf8(name)}, {"bytes", info.st_size}, {"changed", changed}});
-    rows.push_back({std::to_string(info.st_size), changed, name});
+  for (const pipeline::OutputTree::File& file : *files) {
+    const std::string changed = formatTime(std::chrono::system_clock::from_time_t(file.changed));
+    list.push_back({{"path", toValidUtf8(file.name)}, {"bytes", file.bytes}, {"changed", changed}});
+    rows.push_back({std::to_string(file.bytes), changed, file.name});
   }
   if (arguments.json) {
-    context.out << nlohmann::json{{"directory", paths.volume()}, {"files", list}}.dump(2) << "\n";
+    context.out << nlohmann::json{{"directory", directory}, {"files", list}}.dump(2) << "\n";
     return;
   }
-  context.out << paths.volume() << "\n" << formatTable(rows);
+  context.out << directory << "\n" << formatTable(rows);
 }
 
 }  // namespace
@@ -157,6 +152,7 @@ void addPipeline(CLI::App& app, Context& context) {
   command->require_subcommand(1);
   command->footer(
       "  dure pipeline run examples/imdb/pipeline.yaml --set workers=5\n"
+      "  dure pipeline run examples/imdb/pipeline.yaml --on kubernetes\n"
       "ps, describe, logs, stop, rm and fetch take a pipeline as they take a run.");
 
   auto run = std::make_shared<PipelineArguments>();
@@ -168,6 +164,7 @@ void addPipeline(CLI::App& app, Context& context) {
   run_command
       ->add_option("--resume", run->resume, "Go on with a run from its first unfinished step")
       ->option_text("RUN");
+  run->options.where.addTo(*run_command);
   run_command->add_flag("-d,--detach", run->options.detach, "Return as soon as the run has begun");
   run_command
       ->add_option(

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "backend/kubernetes/cluster_volume.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "pipeline/graph.h"
@@ -43,6 +44,11 @@ std::vector<std::size_t> partsNamed(const pipeline::RecordView& view, const std:
 
 }  // namespace
 
+std::string outputsOf(const runs::RunPaths& record) {
+  const auto place = kubernetes::readPlace(record);
+  return place && *place ? (*place)->description() : record.volume();
+}
+
 void printPipeline(std::ostream& out, const runs::RunStore& store, const runs::RunView& run) {
   const pipeline::RecordView view = pipeline::readRecord(store, run.id, run.in_charge);
   std::vector<std::vector<std::string>> facts{{"pipeline", run.id.text()},
@@ -62,7 +68,7 @@ void printPipeline(std::ostream& out, const runs::RunStore& store, const runs::R
   if (!parameters.empty()) facts.push_back({"parameters", join(parameters, " ")});
   facts.push_back({"created", formatTime(run.state.created)});
   if (run.coordinator) facts.push_back({"process", std::to_string(*run.coordinator)});
-  facts.push_back({"outputs", run.paths.volume()});
+  facts.push_back({"outputs", outputsOf(run.paths)});
   facts.push_back({"record", run.record});
   out << formatTable(facts) << "\n";
 

@@ -11,6 +11,9 @@ namespace dure::cli {
 // All about a pipeline: its graph with how each step stands, and what happened.
 void printPipeline(std::ostream& out, const runs::RunStore& store, const runs::RunView& run);
 
+// Where the outputs of its steps are, in words: a directory, or one of a claim in a cluster.
+std::string outputsOf(const runs::RunPaths& record);
+
 struct PipelineLogQuery {
   std::string step;  // or a part; empty: all
   bool follow = false;

@@ -4,12 +4,18 @@
 #include <signal.h>
 #include <time.h>
 
+#include <map>
+#include <memory>
 #include <set>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
+#include "base/process.h"
 #include "base/text.h"
+#include "cli/cluster_pipeline.h"
 #include "cli/detach.h"
+#include "cli/kubernetes_executor.h"
 #include "cli/local_executor.h"
 #include "cli/outcome.h"
 #include "cli/pipeline_screen.h"
@@ -20,6 +26,7 @@ namespace dure::cli {
 namespace {
 
 constexpr long kPollNanoseconds = 50'000'000;
+constexpr std::size_t kLongestFolder = 18;
 
 int processorCount() {
   cpu_set_t set;
@@ -37,19 +44,73 @@ class DurableJournal : public pipeline::PartJournal {
   pipeline::StepJournal& journal_;
 };
 
+// Where the parts of a run are carried out, and where they write to.
+struct Ground {
+  std::unique_ptr<kube::KubeClient> client;  // of the cluster, if it is one
+  std::unique_ptr<PartExecutor> executor;
+  std::unique_ptr<pipeline::Outputs> outputs;
+  double cpus = 0;  // that it has; 0: no matter
+};
+
+Ground localGround(runs::RunStore& store, const runs::RunId& id, bool fresh) {
+  return {.client = nullptr,
+          .executor = std::make_unique<LocalExecutor>(store, id),
+          .outputs = std::make_unique<pipeline::Volume>(store, id, fresh),
+          .cpus = static_cast<double>(processorCount())};
+}
+
+Result<Ground> clusterGround(runs::RunStore& store, const runs::RunId& id,
+                             const pipeline::Pipeline& pipeline,
+                             const kubernetes::ClusterPlace& place, bool fresh) {
+  auto client = clientFor(place);
+  if (!client) return std::move(client).error();
+  Ground ground{.client = *std::move(client), .executor = nullptr, .outputs = nullptr};
+  ground.executor = std::make_unique<KubernetesExecutor>(store.paths(id).directory, pipeline,
+                                                         *ground.client, place);
+  auto volume = std::make_unique<kubernetes::ClusterVolume>(*ground.client, place,
+                                                            jobLike(pipeline), store, id, fresh);
+  if (auto made = volume->makeClaim(); !made) return std::move(made).error();
+  ground.outputs = std::move(volume);
+  return ground;
+}
+
+// As the record says.
+Result<Ground> groundOf(runs::RunStore& store, const runs::RunId& id,
+                        const pipeline::Pipeline& pipeline, bool fresh) {
+  const auto place = kubernetes::readPlace(store.paths(id));
+  if (!place) return place.error();
+  if (*place) return clusterGround(store, id, pipeline, **place, fresh);
+  return localGround(store, id, fresh);
+}
+
+// The place of a new run. Its directory has a random name: another machine may have runs of the
+// same name and number.
+Result<kubernetes::ClusterPlace> newPlace(const pipeline::Pipeline& pipeline,
+                                          const kube::KubeAccessOptions& options) {
+  const auto access = kube::findAccess(options);
+  if (!access) return access.error();
+  std::string name = pipeline.name.substr(0, kLongestFolder);
+  while (name.back() == '-') name.pop_back();
+  return kubernetes::ClusterPlace{
+      .context = access->context,
+      .name_space = access->name_space,
+      .claim = pipeline.claim.empty() ? pipeline.name + "-volume" : pipeline.claim,
+      .folder = fmt::format("{}-{}", name, randomToken().substr(0, 5))};
+}
+
 // One run of a pipeline in this process, from the record to the exit code.
 class PipelineRun {
  public:
-  PipelineRun(Context& context, runs::RunStore& store, const pipeline::Pipeline& pipeline,
-              runs::OwnedRun run, const PipelineRunOptions& options)
+  PipelineRun(Context& context, const pipeline::Pipeline& pipeline, runs::OwnedRun run,
+              Ground ground, const PipelineRunOptions& options)
       : pipeline_(pipeline),
         run_(std::move(run)),
-        executor_(store, run_.id),
-        volume_(store, run_.id, options.fresh),
+        ground_(std::move(ground)),
+        executor_(*ground_.executor),
         screen_(context.out, context.err, pipeline_, executor_.parts(), clock_,
                 TerminalView::detect()) {
     const int parallel = options.parallel > 0 ? options.parallel : pipeline_.parallel;
-    capacity_ = {.parts = parallel, .cpus = static_cast<double>(processorCount())};
+    capacity_ = {.parts = parallel, .cpus = ground_.cpus};
   }
 
   int execute(bool resumed) {
@@ -64,14 +125,12 @@ class PipelineRun {
     if (auto written = journal->append(first); !written) return fail(written.error());
     gang::Entry running{.kind = gang::EntryKind::kRunning, .time = clock_.now()};
     if (auto written = journal->append(running); !written) return fail(written.error());
-    if (auto made = makeDirectories(run_.paths.volume()); !made) return fail(made.error());
-
     const auto before = pipeline::readStepEntries(run_.paths.events());
     DurableJournal durable(*journal);
-    pipeline::Engine engine(pipeline_, capacity_, before, executor_, volume_, durable, screen_,
-                            clock_);
+    pipeline::Engine engine(pipeline_, capacity_, before, executor_, *ground_.outputs, durable,
+                            screen_, clock_);
     if (resumed) {
-      if (auto ended = executor_.endStrays(services(engine)); !ended) return fail(ended.error());
+      if (auto ended = executor_.endStrays(living(engine)); !ended) return fail(ended.error());
       if (auto recovered = engine.recover(); !recovered) return fail(recovered.error());
     }
     while (true) {
@@ -88,16 +147,15 @@ class PipelineRun {
   }
 
  private:
-  // The runs of services that were there when the process before this one died.
-  std::set<std::string> services(const pipeline::Engine& engine) const {
+  // The runs that go on although the process before this one died.
+  std::set<std::string> living(const pipeline::Engine& engine) const {
     std::set<std::string> runs;
     for (std::size_t i = 0; i < engine.parts().size(); ++i) {
       const pipeline::PartState& state = engine.states()[i];
-      const bool service =
-          pipeline_.steps[engine.parts()[i].step].kind == pipeline::StepKind::kService;
+      const bool stays = executor_.outlives(pipeline_.steps[engine.parts()[i].step].kind);
       const bool lived = state.status == pipeline::PartStatus::kRunning ||
                          state.status == pipeline::PartStatus::kReady;
-      if (service && lived) runs.insert(state.run);
+      if (stays && lived) runs.insert(state.run);
     }
     return runs;
   }
@@ -144,8 +202,8 @@ class PipelineRun {
   const runs::OwnedRun run_;
   SystemClock clock_;
   const TimePoint began_ = clock_.now();
-  LocalExecutor executor_;
-  pipeline::Volume volume_;
+  const Ground ground_;
+  PartExecutor& executor_;
   PipelineScreen screen_;
   pipeline::Capacity capacity_;
   pipeline::StepJournal* journal_ = nullptr;
@@ -158,13 +216,27 @@ class PipelineRun {
 int runPipeline(Context& context, runs::RunStore& store, const pipeline::LoadedPipeline& loaded,
                 const PipelineRunOptions& options) {
   const auto go = [&](Context& inner, const Begun& begun) {
-    auto run = store.create(loaded.pipeline.name, "pipeline.yaml", loaded.text);
-    if (!run) {
-      inner.fail(run.error());
+    const auto failed = [&](const Error& error) {
+      inner.fail(error);
       return inner.code;
+    };
+    std::map<std::string, std::string> files{{"pipeline.yaml", loaded.text}};
+    if (options.where.onKubernetes()) {
+      const auto place = newPlace(loaded.pipeline, options.where.access);
+      if (!place) return failed(place.error());
+      files["cluster.json"] = kubernetes::toJson(*place).dump(2) + "\n";
+    }
+    auto run = store.create(loaded.pipeline.name, files);
+    if (!run) return failed(run.error());
+    auto ground = groundOf(store, run->id, loaded.pipeline, options.fresh);
+    if (!ground) {
+      // Nothing of it has begun.
+      static_cast<void>(store.remove(run->id));
+      return failed(ground.error());
     }
     begun(run->id.text());
-    return PipelineRun(inner, store, loaded.pipeline, *std::move(run), options).execute(false);
+    return PipelineRun(inner, loaded.pipeline, *std::move(run), *std::move(ground), options)
+        .execute(false);
   };
   if (!options.detach) return go(context, [](const std::string&) {});
   return detach(context, store, go);
@@ -196,9 +268,14 @@ int resumePipeline(Context& context, runs::RunStore& store, const std::string& n
     const pipeline::LoadedPipeline loaded = pipeline::loadPipelineFile(paths.pipeline(), {});
     for (const spec::Problem& problem : loaded.problems) inner.err << problem.text() << "\n";
     if (!loaded.ok()) return inner.code = kMistake;
+    auto ground = groundOf(store, *id, loaded.pipeline, options.fresh);
+    if (!ground) {
+      inner.fail(ground.error());
+      return inner.code;
+    }
     begun(id->text());
     const bool begun_before = before.created != TimePoint{};
-    return PipelineRun(inner, store, loaded.pipeline, *std::move(run), options)
+    return PipelineRun(inner, loaded.pipeline, *std::move(run), *std::move(ground), options)
         .execute(begun_before);
   };
   if (!options.detach) return go(context, [](const std::string&) {});

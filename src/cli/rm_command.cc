@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/cluster_pipeline.h"
 #include "cli/commands.h"
 #include "cli/where_arguments.h"
 
@@ -23,7 +24,14 @@ void rmCommand(Context& context, const RmArguments& arguments) {
   nlohmann::json removed = nlohmann::json::array();
   for (const std::string& name : arguments.names) {
     const auto id = runs->find(name);
-    const Status gone = id ? runs->remove(*id, arguments.force, Wait()) : id.error();
+    if (!id) {
+      context.fail(id.error());
+      continue;
+    }
+    const auto run = runs->read(*id);
+    const bool pipeline = run && run->kind == runs::RunKind::kPipeline;
+    const Status gone = pipeline ? removePipeline(context, *runs, *id, arguments.force)
+                                 : runs->remove(*id, arguments.force, Wait());
     if (!gone) {
       context.fail(gone.error());
       continue;

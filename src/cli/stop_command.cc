@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cli/cluster_pipeline.h"
 #include "cli/commands.h"
 #include "cli/where_arguments.h"
 
@@ -17,6 +18,15 @@ struct StopArguments {
   WhereArguments where;
 };
 
+// What a pipeline has left in a cluster: whether there was anything.
+Result<bool> endInCluster(Context& context, const runs::RunId& id, bool at_once) {
+  auto store = openStore(context);
+  if (!store) return false;
+  const auto pipeline = ClusterPipeline::open(*store, id);
+  if (!pipeline) return pipeline.error();
+  return *pipeline ? (*pipeline)->end(at_once) : Result<bool>(false);
+}
+
 void stopCommand(Context& context, const StopArguments& arguments) {
   const auto runs = arguments.where.openRuns(context);
   if (!runs) return;
@@ -27,10 +37,18 @@ void stopCommand(Context& context, const StopArguments& arguments) {
       context.fail(id.error());
       continue;
     }
-    const auto stopped = runs->stop(*id, arguments.now, Wait());
+    auto stopped = runs->stop(*id, arguments.now, Wait());
     if (!stopped) {
       context.fail(stopped.error());
       continue;
+    }
+    if (stopped->run.kind == runs::RunKind::kPipeline) {
+      const auto ended = endInCluster(context, *id, arguments.now);
+      if (!ended) {
+        context.fail(ended.error());
+        continue;
+      }
+      stopped->was_running = stopped->was_running || *ended;
     }
     const std::string status = runs::statusName(stopped->run.status);
     report.push_back(

@@ -33,6 +33,7 @@ inline constexpr KubeKind kEvents{"v1", "events"};
 inline constexpr KubeKind kNodes{"v1", "nodes", false};
 inline constexpr KubeKind kNamespaces{"v1", "namespaces", false};
 inline constexpr KubeKind kJobs{"batch/v1", "jobs"};
+inline constexpr KubeKind kDeployments{"apps/v1", "deployments"};
 inline constexpr KubeKind kRoles{"rbac.authorization.k8s.io/v1", "roles"};
 inline constexpr KubeKind kRoleBindings{"rbac.authorization.k8s.io/v1", "rolebindings"};
 inline constexpr KubeKind kClusterRoles{"rbac.authorization.k8s.io/v1", "clusterroles", false};

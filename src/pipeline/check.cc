@@ -51,7 +51,7 @@ bool isPartVariable(const std::string& name) {
 
 bool isBuiltIn(const std::string& name) {
   return isPartVariable(name) || name == "out" || name == "scratch" || name == "volume" ||
-         name == "run";
+         name == "reports" || name == "run";
 }
 
 // Of the step in the tree, which has been parsed.

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "pipeline/digest.h"
 #include "pipeline/key.h"
 
 namespace dure::pipeline {
@@ -61,15 +62,17 @@ Result<Attempt> Engine::attemptOf(std::size_t i) const {
                  .kind = step.kind,
                  .job = *std::move(job),
                  .port = step.service.port,
-                 .path = step.service.ready};
+                 .path = step.service.ready,
+                 .type = step.service.type};
 }
 
 Status Engine::recover() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     PartState& state = states_[i];
-    const StepKind kind = pipeline_.steps[parts_[i].step].kind;
     if (state.status == PartStatus::kSucceeded || state.status == PartStatus::kCached) {
-      if (!outputs_.has(parts_[i].folder)) state = {};
+      const auto there = outputs_.has(parts_[i].folder);
+      if (!there) return there.error();
+      if (!*there) state = {};
       continue;
     }
     const bool lived = state.status == PartStatus::kRunning || state.status == PartStatus::kReady;
@@ -86,11 +89,11 @@ Status Engine::recover() {
     auto left = executor_.recover(*attempt, state.run);
     if (!left) return std::move(left).error();
     if (*left == Left::kRuns) continue;
-    if (*left == Left::kSucceeded && kind == StepKind::kJob) {
-      if (auto s = complete(i); !s) return s;
+    if (*left == Left::kSucceeded) {
+      if (auto s = complete(i, executor_.reportOf(state.run)); !s) return s;
       continue;
     }
-    if (*left == Left::kResumable && kind == StepKind::kJob) {
+    if (*left == Left::kResumable) {
       if (auto s = outputs_.prepare(parts_[i].folder, true); !s) return s;
       if (auto s = note(i, PartStatus::kRunning, ""); !s) return s;
       if (executor_.resume(*attempt, state.run)) continue;
@@ -108,7 +111,7 @@ Result<std::string> Engine::findKey(std::size_t i) {
   for (const std::string& path : inputsOf(pipeline_, part, outputs_.foldersOf(part.folder))) {
     auto& known = input_digests_[path];
     if (known.empty()) {
-      auto digest = outputs_.digestOf(path);
+      auto digest = digestTree(path);
       if (!digest) return std::move(digest).error().during("read the inputs");
       known = *std::move(digest);
     }
@@ -135,9 +138,14 @@ Status Engine::begin(std::size_t i) {
   state.key = *key;
   state.digest.clear();
   if (step.kind != StepKind::kService && state.attempts == 0) {
-    if (auto reused = outputs_.reuse(part.name, part.folder, *key)) {
-      state.digest = std::move(reused->digest);
-      return note(i, PartStatus::kCached, std::string(kAsIn) + reused->run);
+    auto reused = outputs_.reuse(part.name, part.folder, *key);
+    if (!reused) {
+      infrastructure_ = true;
+      return refuse(reused.error());
+    }
+    if (*reused) {
+      state.digest = std::move((*reused)->digest);
+      return note(i, PartStatus::kCached, std::string(kAsIn) + (*reused)->run);
     }
   }
   if (auto prepared = outputs_.prepare(part.folder, false); !prepared) {
@@ -154,8 +162,9 @@ Status Engine::begin(std::size_t i) {
   return note(i, PartStatus::kRunning, "");
 }
 
-Status Engine::complete(std::size_t i) {
-  auto digest = outputs_.publish(parts_[i].folder);
+Status Engine::complete(std::size_t i, const std::string& report) {
+  const auto reported = report.empty() ? Status{} : outputs_.report(parts_[i].name, report + "\n");
+  auto digest = reported ? outputs_.publish(parts_[i].folder) : reported.error();
   if (!digest) {
     infrastructure_ = true;
     return note(i, PartStatus::kFailed, digest.error().message());
@@ -187,15 +196,17 @@ Status Engine::look(std::size_t i) {
                         clock_.now() - state.began > limit;
       if (!late) return {};
       executor_.stop(parts_[i].name, true);
-      return fail(i, {.state = Progress::State::kFailed,
-                      .reason = fmt::format("it was not ready after {}", describeDuration(limit))});
+      return fail(i,
+                  {.state = Progress::State::kFailed,
+                   .reason = fmt::format("it was not ready after {}{}{}", describeDuration(limit),
+                                         progress.reason.empty() ? "" : ": ", progress.reason)});
     }
     case Progress::State::kReady:
       if (state.status == PartStatus::kReady) return {};
       state.digest = state.key;
-      return note(i, PartStatus::kReady, "");
+      return note(i, PartStatus::kReady, progress.reason);
     case Progress::State::kSucceeded:
-      if (step.kind != StepKind::kService) return complete(i);
+      if (step.kind != StepKind::kService) return complete(i, progress.report);
       return fail(i, {.state = Progress::State::kFailed, .reason = "the service has ended"});
     case Progress::State::kStopped:
       if (told_to_stop_[i]) return note(i, PartStatus::kStopped, "");

@@ -60,7 +60,7 @@ class Engine {
   Status begin(std::size_t i);
   Status look(std::size_t i);
   Status fail(std::size_t i, const Progress& progress);
-  Status complete(std::size_t i);
+  Status complete(std::size_t i, const std::string& report);
   Result<std::string> findKey(std::size_t i);
   Result<Attempt> attemptOf(std::size_t i) const;
 

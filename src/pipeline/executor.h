@@ -14,18 +14,20 @@ struct Attempt {
   spec::Job job;     // named as the part
   int port = 0;      // of a service, and
   std::string path;  // where it says that it is ready
+  std::string type;  // of its Service in a cluster
 };
 
 struct Progress {
   enum class State { kRunning, kReady, kSucceeded, kFailed, kInfrastructureFailed, kStopped };
   State state = State::kRunning;
-  std::string reason;
+  std::string reason;  // of a service that is ready: where it answers, if that is worth telling
+  std::string report;  // of a job that has succeeded: what it reported last, a JSON object
 };
 
 // What is left of an attempt whose pipeline process died.
 enum class Left {
   kNothing,    // nothing runs any more, and it is to be done again
-  kSucceeded,  // it came to its end
+  kSucceeded,  // it came to its end, and its output is whole
   kResumable,  // nothing runs, and it can go on where it was
   kRuns,       // a service that is there still
 };
@@ -44,6 +46,8 @@ class Executor {
   virtual void stop(const std::string& part, bool at_once) = 0;
   // Finds out what is left of a run, and ends it unless it is a service.
   virtual Result<Left> recover(const Attempt& attempt, const std::string& run) = 0;
+  // What the job of a run that has succeeded reported last.
+  virtual std::string reportOf(const std::string& run) const = 0;
 };
 
 }  // namespace dure::pipeline

@@ -20,7 +20,9 @@ Result<std::string> keyOf(const Pipeline& pipeline, const Part& part,
   job->restarts = {};
   job->timeouts = {};
   job->resources = {};
-  std::string text = fmt::format("{}\n{} {}\n", kindName(step.kind), step.fans_out, part.index);
+  // Another version may make something else of the same.
+  std::string text = fmt::format("dure {}\n{}\n{} {}\n", DURE_VERSION, kindName(step.kind),
+                                 step.fans_out, part.index);
   text += spec::printJob(*job);
   for (const auto& [path, digest] : inputs) {
     text += fmt::format("input {} {}\n", sha256Hex(path), digest);

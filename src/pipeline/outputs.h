@@ -24,13 +24,13 @@ class Outputs {
   // Makes the output visible, all at once and durably, and tells the digest of its content.
   virtual Result<std::string> publish(const std::string& folder) = 0;
   // Whether the output is there.
-  virtual bool has(const std::string& folder) const = 0;
+  virtual Result<bool> has(const std::string& folder) = 0;
+  // Keeps what the job of a part has reported last, a JSON object, where other parts can read it.
+  virtual Status report(const std::string& part, const std::string& text) = 0;
   // Takes over the output of a part that an earlier run has brought to its end with the same key.
   // Nothing if there is none.
-  virtual std::optional<Reused> reuse(const std::string& part, const std::string& folder,
-                                      const std::string& key) = 0;
-  // The digest of the content of a file or directory.
-  virtual Result<std::string> digestOf(const std::string& path) const = 0;
+  virtual Result<std::optional<Reused>> reuse(const std::string& part, const std::string& folder,
+                                              const std::string& key) = 0;
 };
 
 }  // namespace dure::pipeline

@@ -20,6 +20,7 @@ Lookup valuesOf(const Step& step, const Part& part, const Folders& folders) {
     if (name == "out") return folders.out;
     if (name == "scratch") return folders.scratch;
     if (name == "volume") return folders.volume;
+    if (name == "reports") return folders.reports;
     if (name == "run") return folders.run;
     if (const auto other = stepOfReference(name)) return folders.volume + "/" + *other;
     return std::nullopt;
@@ -44,8 +45,16 @@ spec::Job commandJob(const Pipeline& pipeline, const Step& step, const Lookup& l
   spec::Job job;
   const bool service = step.kind == StepKind::kService;
   job.program.command = filledCommand(service ? step.service.command : step.command, lookup);
-  job.program.image = step.image;
+  job.program.image = step.image.empty() ? pipeline.image : step.image;
   job.program.workdir = pipeline.workdir;
+  // What lies elsewhere on this machine is sent to a cluster by itself.
+  for (const std::string& input : step.inputs) {
+    const fs::path path = fs::path(pipeline.workdir) / filled(input, lookup);
+    const std::string inside = path.lexically_relative(pipeline.workdir).string();
+    if (inside.empty() || inside.starts_with("..")) {
+      job.program.data.push_back(path.lexically_normal().string());
+    }
+  }
   job.resources = step.resources;
   for (const auto& [name, value] : step.env) job.env[name] = filled(value, lookup);
   // Each attempt of a command begins with nothing; a service goes on where it was.
@@ -57,7 +66,11 @@ spec::Job commandJob(const Pipeline& pipeline, const Step& step, const Lookup& l
 }  // namespace
 
 Folders symbolicFolders() {
-  return {.run = "run", .volume = "/volume", .out = "/out", .scratch = "/scratch"};
+  return {.run = "run",
+          .volume = "/volume",
+          .out = "/out",
+          .scratch = "/scratch",
+          .reports = "/reports"};
 }
 
 spec::Job jobOf(const Pipeline& pipeline, const Part& part, const Folders& folders,
@@ -83,6 +96,7 @@ spec::Job jobOf(const Pipeline& pipeline, const Part& part, const Folders& folde
     job = spec::loadJobTree(std::move(tree), pipeline.workdir + "/pipeline.yaml", findings);
   }
   job.name = part.name;
+  if (job.kubernetes == spec::Cluster{}) job.kubernetes = pipeline.kubernetes;
   if (step.kind == StepKind::kJob && step.timeout.count() > 0) job.deadline = step.timeout;
   return job;
 }

@@ -15,6 +15,7 @@ struct Folders {
   std::string volume;   // the shared directory; a part's output is in its folder there
   std::string out;      // what a part writes to until it has succeeded
   std::string scratch;  // what it may keep from one attempt to the next
+  std::string reports;  // what jobs have reported last: PART.json
 };
 
 // The same in every run: for checks and for keys.

@@ -30,6 +30,7 @@ struct Service {
   std::vector<std::string> command;
   int port = 0;       // where it answers; 0: it is ready as soon as it runs
   std::string ready;  // the path that answers 200 when it is ready; empty: a connection is enough
+  std::string type = "LoadBalancer";  // of its Service in a cluster
 };
 
 struct Step {
@@ -61,7 +62,10 @@ struct Step {
 struct Pipeline {
   std::string name;
   std::string workdir = ".";
-  int parallel = 0;  // parts at once; 0: as many as the machine has processors for
+  int parallel = 0;          // parts at once; 0: as many as the machine has processors for
+  std::string image;         // of steps that name none; empty: Dure's own
+  std::string claim;         // that steps share in a cluster; empty: one of the pipeline's own
+  spec::Cluster kubernetes;  // of steps that are no jobs, and of jobs that say nothing of it
   std::vector<Parameter> parameters;
   std::vector<Step> steps;
 

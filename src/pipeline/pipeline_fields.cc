@@ -12,8 +12,8 @@ namespace {
 using spec::FieldVisitor;
 
 // What a reference can name beside parameters.
-constexpr std::array kReserved{"index",   "item",   "count", "out",
-                               "scratch", "volume", "run",   "steps"};
+constexpr std::array kReserved{"index",  "item",    "count", "out",  "scratch",
+                               "volume", "reports", "run",   "steps"};
 
 std::string parameterNameProblem(std::string_view name) {
   if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
@@ -57,6 +57,11 @@ void visitService(FieldVisitor& v, Service& service) {
   v.text({"ready", "The path that answers 200 when it is ready; empty: a connection is enough.",
           "/readyz"},
          service.ready, {});
+  v.text({"type",
+          "In a cluster: the type of its Service, which listens on port 80: `LoadBalancer`, "
+          "`NodePort` or `ClusterIP`.",
+          "ClusterIP"},
+         service.type, {.words = {"LoadBalancer", "NodePort", "ClusterIP"}});
 }
 
 void visitStep(FieldVisitor& v, Step& step) {
@@ -154,6 +159,21 @@ void visitPipeline(FieldVisitor& v, Pipeline& pipeline) {
       {"parallel",
        "How many parts of steps run at once; `auto` is as many as there are processors for.", "2"},
       pipeline.parallel, {1, 100'000, "auto"});
+  v.text({"image",
+          "The container image of steps that name none, where steps are containers. Empty is "
+          "Dure's own, which has `dure`, `sh` and Python with NumPy.",
+          "my/image:1"},
+         pipeline.image, {});
+  v.text({"claim",
+          "In a cluster: the PersistentVolumeClaim that the steps share. Empty: one is made, "
+          "`NAME-volume`, and goes when the last run of the pipeline is removed.",
+          "shared"},
+         pipeline.claim, spec::objectNameRule());
+  v.object({"kubernetes",
+            "In a cluster: what holds for all steps, as in [job files](job-file.md#kubernetes). "
+            "`storage` is that of the claim.",
+            "{storage: {size: 50Gi}}"},
+           {}, [&](FieldVisitor& inner) { spec::visitCluster(inner, pipeline.kubernetes); });
   v.namedObjects({"parameters",
                   "Values that `--set NAME=VALUE` changes. A value alone is the "
                   "default."},

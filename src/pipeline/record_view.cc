@@ -18,6 +18,27 @@ constexpr const char* kEndedWord = "ended";
 constexpr const char* kWordOrder[] = {"failed",   kLostWord, "stopped",   "running", "waiting",
                                       kEndedWord, "ready",   "succeeded", "cached"};
 
+// Whether a service that was ready, and that no process here is in charge of, is there still.
+bool isServed(const runs::RunStore& store, const runs::RunId& id, const std::string& part,
+              const std::string& run) {
+  const runs::RunPaths paths = store.paths(id);
+  if (!fileExists(paths.cluster())) {
+    const runs::RunStore inner(paths.directory);
+    const auto found = inner.find(run);
+    return found && inner.coordinator(*found);
+  }
+  // A cluster keeps it running by itself, until a later run takes its place.
+  const std::vector<runs::RunId> ids = store.list();
+  return std::none_of(ids.begin(), ids.end(), [&](const runs::RunId& later) {
+    if (later.name != id.name || later.number <= id.number) return false;
+    if (!fileExists(store.paths(later).cluster())) return false;
+    const auto entries = readStepEntries(store.paths(later).events());
+    return std::any_of(entries.begin(), entries.end(), [&](const StepEntry& entry) {
+      return entry.part == part && entry.status == PartStatus::kReady;
+    });
+  });
+}
+
 }  // namespace
 
 std::size_t RecordView::done() const {
@@ -39,14 +60,12 @@ RecordView readRecord(const runs::RunStore& store, const runs::RunId& id, bool i
       apply(view.states[found->second], entry);
     }
   }
-  const runs::RunStore inner(paths.directory);
   for (std::size_t i = 0; i < view.parts.size(); ++i) {
     const PartState& state = view.states[i];
     std::string word = statusName(state.status);
     if (state.status == PartStatus::kRunning && !in_charge) word = kLostWord;
     if (state.status == PartStatus::kReady && !in_charge) {
-      const auto run = inner.find(state.run);
-      if (!run || !inner.coordinator(*run)) word = kEndedWord;
+      if (!isServed(store, id, view.parts[i].name, state.run)) word = kEndedWord;
     }
     view.words.push_back(std::move(word));
   }

@@ -130,6 +130,7 @@ Status LocalRuns::remove(const RunId& id, bool force, const Wait& wait) {
 
 Result<std::string> LocalRuns::bringHome(const RunId& id, const std::string&, const Wait&) {
   const RunView run = readRun(store_, id);
+  if (run.kind == RunKind::kPipeline) return noOutput(id);
   if (!run.job) return Error(Code::kInvalid, "the record of " + id.text() + " is damaged");
   if (run.job->output.empty()) return noOutput(id);
   const fs::path path = fs::path(run.job->program.workdir) / run.job->output;

@@ -94,11 +94,11 @@ void RunStore::sweep() const {
 }
 
 Result<OwnedRun> RunStore::create(const spec::Job& job) {
-  return create(job.name, "job.yaml", spec::printJob(job));
+  return create(job.name, {{"job.yaml", spec::printJob(job)}});
 }
 
-Result<OwnedRun> RunStore::create(const std::string& name, const std::string& file,
-                                  const std::string& content) {
+Result<OwnedRun> RunStore::create(const std::string& name,
+                                  const std::map<std::string, std::string>& files) {
   if (auto made = makeDirectories(runsDirectory()); !made) return std::move(made).error();
   sweep();
   std::string temporary = runsDirectory() + "/" + kNewPrefix + "XXXXXX";
@@ -107,8 +107,10 @@ Result<OwnedRun> RunStore::create(const std::string& name, const std::string& fi
   const std::string run_id = randomToken();
   const std::string secret = randomToken();
   const auto filled = [&]() -> Result<FileLock> {
-    if (auto s = replaceFile(hidden.directory + "/" + file, content); !s)
-      return std::move(s).error();
+    for (const auto& [file, content] : files) {
+      if (auto s = replaceFile(hidden.directory + "/" + file, content); !s)
+        return std::move(s).error();
+    }
     if (auto s = replaceFile(hidden.id(), run_id); !s) return std::move(s).error();
     if (auto s = replaceFile(hidden.secret(), secret, 0600); !s) return std::move(s).error();
     if (auto s = makeDirectories(hidden.tasks()); !s) return std::move(s).error();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ namespace dure::runs {
 //
 //   job.yaml             the job as it was run, every default filled in; or
 //   pipeline.yaml        the pipeline, whose steps have records of their own, in runs/, and share
-//                        the directory volume/
+//                        the directory volume/; and
+//   cluster.json         where its steps run in a cluster, if they do
 //   events.jsonl         what was decided and what happened, one JSON object a line
 //   metrics.jsonl        what the ranks reported
 //   logs/G/rank-R.log    what rank R printed in generation G
@@ -34,6 +36,7 @@ struct RunPaths {
   std::string job() const { return directory + "/job.yaml"; }
   std::string pipeline() const { return directory + "/pipeline.yaml"; }
   std::string volume() const { return directory + "/volume"; }
+  std::string cluster() const { return directory + "/cluster.json"; }
   std::string events() const { return directory + "/events.jsonl"; }
   std::string metrics() const { return directory + "/metrics.jsonl"; }
   std::string lock() const { return directory + "/lock"; }
@@ -66,9 +69,8 @@ class RunStore {
   RunId next(const std::string& name) const;
   // Makes the record and takes charge of it. A reader sees all of it or nothing.
   Result<OwnedRun> create(const spec::Job& job);
-  // The same for what is no job, of this name: a file of the record, and what is in it.
-  Result<OwnedRun> create(const std::string& name, const std::string& file,
-                          const std::string& content);
+  // The same for what is no job, of this name: files of the record, and what is in them.
+  Result<OwnedRun> create(const std::string& name, const std::map<std::string, std::string>& files);
   // Takes charge of a run whose coordinator has died. Exists if it lives.
   Result<OwnedRun> take(const RunId& id);
 

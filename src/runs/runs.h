@@ -38,6 +38,10 @@ class Follower {
   virtual void tick() = 0;
 };
 
+inline Error stillRunning(const RunId& id) {
+  return Error(Code::kInvalid, id.text() + " is running; stop it first, or use --force");
+}
+
 struct Stopped {
   bool was_running = false;
   RunView run;  // as it is afterwards
@@ -80,9 +84,6 @@ class Runs {
                                         const Wait& wait) = 0;
 
  protected:
-  static Error stillRunning(const RunId& id) {
-    return Error(Code::kInvalid, id.text() + " is running; stop it first, or use --force");
-  }
   static Error noOutput(const RunId& id) {
     return Error(Code::kNotFound,
                  id.text() + " has no output; say which file or directory to fetch");

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/server_names.h"
+
 // The arguments of the commands that dure-server carries out, for both programs: `dure` checks and
 // completes them, and hands them on. In a header, so that `dure` need not link what they are for.
 namespace dure::serve {
@@ -56,7 +58,9 @@ inline void addServeArguments(CLI::App& command, ServeArguments& arguments) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->option_text("NAME");
-  command.add_option("--host", arguments.host, "The address to listen on")->capture_default_str();
+  command.add_option("--host", arguments.host, "The address to listen on")
+      ->capture_default_str()
+      ->envname(server_variables::kHost);
   command.add_option("--port", arguments.port, "The port; 0 takes any free one")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));

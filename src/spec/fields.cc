@@ -22,11 +22,15 @@ bool isSubPath(std::string_view text) {
 
 bool isObjectNameOrEmpty(std::string_view text) { return text.empty() || isObjectName(text); }
 
+}  // namespace
+
 TextRule objectNameRule() {
   return {.valid = isObjectNameOrEmpty,
           .must = "be a name in Kubernetes: lower-case letters, digits, '-' and '.'",
           .pattern = "^(?!.*\\.\\.)([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?)?$"};
 }
+
+namespace {
 
 TextRule absolutePathRule() {
   return {.valid = isAbsolutePath, .must = "be an absolute path", .pattern = "^/"};
@@ -70,30 +74,6 @@ void visitStorage(FieldVisitor& v, Storage& storage) {
   v.bytes(
       {"data_limit", "The most data of this machine that is sent along. More belongs on a volume."},
       storage.data_limit);
-}
-
-void visitCluster(FieldVisitor& v, Cluster& cluster) {
-  v.text({"account",
-          "A ServiceAccount that the run's manager has, made by an administrator. Without one an "
-          "account with a Role of its own is made for each run.",
-          "dure-manager"},
-         cluster.account, objectNameRule());
-  v.texts(
-      {"pull_secrets", "Secrets with which nodes fetch the images of the run, its manager's too.",
-       "[registry]"},
-      cluster.pull_secrets);
-  v.object({"manager", "What the run's manager needs.", "{memory: 128Mi}"}, {},
-           [&](FieldVisitor& inner) {
-             visitAmounts(inner, cluster.manager);
-             inner.object({"limits", "The most it may use."}, {}, [&](FieldVisitor& limits) {
-               visitLimits(limits, cluster.manager.limits);
-             });
-           });
-  v.object({"storage",
-            "The claims that a run makes for itself: for `output` and `checkpoint.path` where no "
-            "volume holds them, and for data of this machine.",
-            "{class: ssd, size: 50Gi}"},
-           {}, [&](FieldVisitor& inner) { visitStorage(inner, cluster.storage); });
 }
 
 void visitProgram(FieldVisitor& v, Program& program) {
@@ -412,6 +392,30 @@ void visitResources(FieldVisitor& v, Resources& resources) {
   v.whole({"gpus", "GPUs."}, resources.gpus, {0, 1024});
   v.object({"limits", "In a cluster: the most it may use.", "{cpus: 2, memory: 4Gi}"}, {},
            [&](FieldVisitor& inner) { visitLimits(inner, resources.limits); });
+}
+
+void visitCluster(FieldVisitor& v, Cluster& cluster) {
+  v.text({"account",
+          "A ServiceAccount that the run's manager has, made by an administrator. Without one an "
+          "account with a Role of its own is made for each run.",
+          "dure-manager"},
+         cluster.account, objectNameRule());
+  v.texts(
+      {"pull_secrets", "Secrets with which nodes fetch the images of the run, its manager's too.",
+       "[registry]"},
+      cluster.pull_secrets);
+  v.object({"manager", "What the run's manager needs.", "{memory: 128Mi}"}, {},
+           [&](FieldVisitor& inner) {
+             visitAmounts(inner, cluster.manager);
+             inner.object({"limits", "The most it may use."}, {}, [&](FieldVisitor& limits) {
+               visitLimits(limits, cluster.manager.limits);
+             });
+           });
+  v.object({"storage",
+            "The claims that a run makes for itself: for `output` and `checkpoint.path` where no "
+            "volume holds them, and for data of this machine.",
+            "{class: ssd, size: 50Gi}"},
+           {}, [&](FieldVisitor& inner) { visitStorage(inner, cluster.storage); });
 }
 
 void visitJob(FieldVisitor& v, Job& job) {

@@ -134,6 +134,10 @@ class FieldVisitor {
 void visitJob(FieldVisitor& visitor, Job& job);
 // What one task needs, for whatever else has tasks.
 void visitResources(FieldVisitor& visitor, Resources& resources);
+// A text that is empty or the name of an object in Kubernetes.
+TextRule objectNameRule();
+// What only a run in a cluster has, likewise.
+void visitCluster(FieldVisitor& visitor, Cluster& cluster);
 
 // What is wrong with the name of an environment variable, as "must …"; empty if nothing is.
 std::string environmentNameProblem(std::string_view name);
