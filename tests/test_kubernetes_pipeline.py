@@ -1,0 +1,125 @@
+"""Pipelines on a cluster: steps share a claim, nothing that is done is done again, services stay, nothing is left behind."""
+import json
+import re
+import shutil
+
+import harness
+from kubernetes import TRAINER_IMAGE, OnKubernetes, RunsOnKubernetes
+
+# What a part leaves is what everybody who needs it finds, and the folder comes along.
+FLOW = """name: {name}
+parameters:
+  parts: 2
+  word: {{default: tree, type: text}}
+kubernetes: {{storage: {{size: 100Mi}}}}
+steps:
+  write:
+    inputs: [words]
+    command: sort words > ${{{{ out }}}}/words; echo ${{{{ word }}}} >> ${{{{ out }}}}/words
+  count:
+    each: ${{{{ parts }}}}
+    command: sleep {pause}; head -n 1${{{{ index }}}} ${{{{ steps.write }}}}/words | sha256sum > ${{{{ out }}}}/sum; echo part ${{{{ index }}}}
+  add:
+    command: cat ${{{{ steps.count }}}}/*/sum > ${{{{ out }}}}/all
+"""
+
+
+class ClusterPipeline(RunsOnKubernetes, OnKubernetes, harness.Case):
+    images = "all"
+
+    def flow(self, name="flow", pause=0, more=""):
+        self.write("words", "".join(f"word{i * 37 % 101}\n" for i in range(101)))
+        return str(self.write("pipeline.yaml", FLOW.format(name=name, pause=pause) + more))
+
+    def run_flow(self, *words, code=0, timeout=300):
+        return self.dure("pipeline", "run", *words, "--on", "kubernetes", "-n", self.namespace, code=code, timeout=timeout)
+
+    def states(self, run):
+        return {step["name"]: step["state"] for step in self.json("describe", run)["steps"]}
+
+    def claims(self):
+        return [claim["metadata"]["name"] for claim in self.objects("pvc", "dure/part=pipeline-volume")]
+
+    def nothing_runs(self):
+        """Managers end a moment after their runs."""
+        def running():
+            return [pod["metadata"]["name"] for pod in self.pods() if pod["status"]["phase"] != "Succeeded"]
+        try:
+            self.wait_until(lambda: not running(), "nothing runs that nobody needs", 20)
+        except AssertionError as failure:
+            raise AssertionError(f"{failure}: {running()}") from None
+
+    def test_steps_share_a_claim_and_are_cached(self):
+        flow = self.flow()
+        done = self.run_flow(flow)
+        self.assertIn("flow.1 succeeded", done.err)
+        self.assertIn("count-1 │ part 1", done.out)
+        self.assertEqual(set(self.states("flow").values()), {"succeeded"})
+        listed = self.dure("pipeline", "ls-volume", "flow", code=0, timeout=120).out
+        for path in ("write/words", "count/0/sum", "count/1/sum", "add/all"):
+            self.assertIn(path, listed)
+        self.dure("fetch", "flow", "add/all", "first", code=0, timeout=120)
+        self.assertEqual((self.dir / "first").read_text().count("\n"), 2)
+        # The same on this machine: the same bytes.
+        self.dure("pipeline", "run", flow, code=0)
+        self.assertEqual((self.run_dir("flow.2") / "volume/add/all").read_bytes(), (self.dir / "first").read_bytes())
+
+        again = self.run_flow(flow)
+        self.assertEqual(set(self.states("flow.3").values()), {"cached"})
+        self.assertNotIn("part 1", again.out)
+        other = self.run_flow(flow, "--set", "parts=3")
+        self.assertIn("part 2", other.out)
+        self.assertNotIn("part 1", other.out)
+        self.assertEqual(self.claims(), ["flow-volume"])
+        self.nothing_runs()
+        self.assertIn("count-1 │ part 1", self.dure("logs", "flow.1", code=0).out)
+        # An earlier run may go, and the claim goes with the last.
+        self.dure("rm", "flow.1", "flow.2", "flow.3", code=0, timeout=200)
+        self.dure("fetch", "flow", "add/all", "last", code=0, timeout=120)
+        self.assertTrue((self.dir / "last").read_text().startswith((self.dir / "first").read_text()))
+        self.dure("rm", "flow", code=0, timeout=200)
+        self.wait_until(lambda: not self.claims(), "the claim goes with the last run")
+        self.wait_until_nothing_is_left()
+
+    # ---- the flow of examples/imdb
+    def probe(self):
+        """A pod of the namespace that asks Services as a person's browser would; returns what asks."""
+        self.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": self.namespace},
+                     "spec": {"containers": [{"name": "probe", "image": TRAINER_IMAGE, "command": ["sleep", "3600"]}]}})
+        self.kubectl("wait", "pod/probe", "-n", self.namespace, "--for=condition=Ready", "--timeout=60s")
+
+        def ask(url, body=None):
+            script = ("import sys, urllib.request as u; "
+                      "print(u.urlopen(sys.argv[1], sys.argv[2].encode() if sys.argv[2] else None, timeout=20).read().decode())")
+            return self.kubectl("exec", "-n", self.namespace, "probe", "--", "python3", "-c", script, url, body or "")
+        return ask
+
+    def test_imdb_in_one_command(self):
+        shutil.copytree(harness.ROOT / "examples/imdb", self.dir / "imdb")
+        few = ["--set", "workers=2", "--set", "epochs=2"]
+        done = self.run_flow("imdb/pipeline.yaml", *few, timeout=600)
+        table = re.findall(r"(model \d alone|average of 2|sync: step|sync: \{every: 50\}) +(0\.\d+) +\S+ +(\S+)", done.out)
+        self.assertEqual([name for name, _, _ in table],
+                         ["model 0 alone", "model 1 alone", "average of 2", "sync: step", "sync: {every: 50}"])
+        self.assertGreater(float(table[2][1]), 0.75, done.out)
+        ask = self.probe()
+        self.assertIn("<title>", ask("http://imdb-serve/"))
+        body = json.dumps({"instances": ["good1 good2 good3 word5"]})
+        first = ask("http://imdb-serve/v1/models/final:predict", body)
+        self.assertEqual(len(json.loads(first)["predictions"][0]), 2)
+        self.assertIn("dure-server", self.dure("logs", "imdb", "--step", "serve", code=0).out)
+        # Once more, without deleting anything: nothing is trained again, and the server stays.
+        self.run_flow("imdb/pipeline.yaml", *few, timeout=300)
+        states = self.states("imdb")
+        self.assertEqual((states["train"], states["every-50"], states["serve"]), ("cached", "cached", "ready"))
+        self.assertEqual(self.states("imdb.1")["serve"], "ended")
+        self.assertEqual(ask("http://imdb-serve/v1/models/final:predict", body), first)
+        self.assertIn("is running", self.dure("rm", "imdb", code=2).err)
+        self.dure("stop", "imdb", code=0)
+        self.assertEqual(self.states("imdb")["serve"], "stopped")
+        self.dure("rm", "imdb.1", "imdb.2", code=0, timeout=300)
+        self.kubectl("delete", "pod", "probe", "-n", self.namespace, "--now")
+        self.wait_until_nothing_is_left()
+
+
+harness.main()
