@@ -66,6 +66,28 @@ TEST_F(KubeJournalTest, AManagerThatWasReplacedCanWriteNoMore) {
   EXPECT_THAT(written(), ElementsAre("a"));
 }
 
+TEST_F(KubeJournalTest, WhatIsToBeDoneBeforeTheEndOfTheRunIsDoneBeforeAnybodyReadsOfIt) {
+  const auto journal = open();
+  std::vector<std::vector<std::string>> seen;
+  journal->beforeEnd([&] { seen.push_back(written()); });
+  const auto append = [&](gang::Entry what) {
+    const auto work = asio::make_work_guard(loop_);
+    journal->append({std::move(what)}, [&](const Status& status) {
+      EXPECT_TRUE(status);
+      loop_.stop();
+    });
+    loop_.restart();
+    loop_.run();
+  };
+  append(entry("a"));
+  EXPECT_THAT(seen, IsEmpty()) << "the run goes on";
+  gang::Entry last = entry("the end");
+  last.outcome = gang::Outcome::kSucceeded;
+  append(last);
+  EXPECT_THAT(seen, ElementsAre(ElementsAre("a")));
+  EXPECT_THAT(written(), ElementsAre("a", "the end"));
+}
+
 TEST_F(KubeJournalTest, WhatGotLostOnTheWayIsWrittenOnce) {
   struct Case {
     const char* name;

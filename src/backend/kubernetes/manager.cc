@@ -102,6 +102,8 @@ class Manager {
                                    .sees_nodes = *sees_nodes,
                                    .times = times_.backend});
     reporter_ = std::make_unique<KubeReporter>(client_, run_, *manager);
+    // Whoever sees that a run has ended may read what it reported last.
+    journal_->beforeEnd([this] { reporter_->tellMetrics(); });
     if (before.outcome) {
       ended_ = before.outcome;
       ended_at_ = journal_->before().back().time;
@@ -363,9 +365,9 @@ class Manager {
   asio::io_context loop_{1};
   asio::signal_set signals_{loop_, SIGINT, SIGTERM};
   ManagerView& view_;
+  std::unique_ptr<KubeReporter> reporter_;
   std::unique_ptr<KubeJournal> journal_;
   std::unique_ptr<KubernetesBackend> backend_;
-  std::unique_ptr<KubeReporter> reporter_;
   std::unique_ptr<coordinator::Coordinator> coordinator_;
   std::jthread watcher_;
   std::jthread keeper_;

@@ -67,6 +67,9 @@ class KubeJournal : public gang::Journal {
   // Whether this manager still has the pen: false if another one has taken it, or the run was
   // deleted. Unavailable if that cannot be asked.
   Result<bool> isOurs() const;
+  // Called before the end of the run is written, from the thread that writes: whoever reads of the
+  // end finds what this has done.
+  void beforeEnd(std::function<void()> prepare) { before_end_ = std::move(prepare); }
   // True if a write was refused because it was not.
   bool lost() const { return lost_; }
 
@@ -84,6 +87,7 @@ class KubeJournal : public gang::Journal {
   int keys_ = 0;           // in this part, and
   std::size_t bytes_ = 0;  // what they make up
   std::atomic<bool> lost_{false};
+  std::function<void()> before_end_;
   std::jthread writer_;
 };
 

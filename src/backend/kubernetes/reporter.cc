@@ -1,6 +1,7 @@
 #include "backend/kubernetes/reporter.h"
 
 #include <chrono>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -83,16 +84,10 @@ void KubeReporter::work(const std::stop_token& stop) {
       const std::lock_guard lock(mutex_);
       if (!entries_.empty()) next = entries_.front();
       const auto now = std::chrono::steady_clock::now();
-      if (changed_ && (ending || now - told > kMetricsPause)) {
-        metrics = true;
-        changed_ = false;
-        told = now;
-      }
+      metrics = changed_ && (ending || now - told > kMetricsPause);
+      if (metrics) told = now;
     }
-    if (metrics && !tellMetrics()) {
-      const std::lock_guard lock(mutex_);
-      changed_ = true;
-    }
+    if (metrics) tellMetrics();
     if (next && tellEvent(*next)) {
       const std::lock_guard lock(mutex_);
       entries_.pop_front();
@@ -139,7 +134,18 @@ std::string KubeReporter::metricsText() {
   return text;
 }
 
-bool KubeReporter::tellMetrics() {
+void KubeReporter::tellMetrics() {
+  const std::lock_guard sending(sending_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(changed_, false)) return;
+  }
+  if (sendMetrics()) return;
+  const std::lock_guard lock(mutex_);
+  changed_ = true;
+}
+
+bool KubeReporter::sendMetrics() {
   const kube::KubeAddress address{kube::kinds::kConfigMaps, run_.name_space, run_.metrics(), ""};
   if (!made_) {
     const std::string text = metricsText();

@@ -24,13 +24,15 @@ class KubeReporter : public coordinator::Observer {
   Status output(int, int, std::string_view) override { return {}; }
   Status metric(int generation, int rank, std::string_view line) override;
 
+  // Tells the metrics that are new. Returns when it has, or could not.
+  void tellMetrics();
   // Tells what is left to be told, and ends.
   void finish();
 
  private:
   void work(const std::stop_token& stop);
   bool tellEvent(const gang::Entry& entry);
-  bool tellMetrics();
+  bool sendMetrics();
   // All that is to be told of them.
   std::string metricsText();
   // What a manager before this one has told goes before what this one tells.
@@ -47,6 +49,7 @@ class KubeReporter : public coordinator::Observer {
   std::string last_;  // the newest report, kept or not
   bool changed_ = false;
   bool mute_ = false;        // events are not ours to write
+  std::mutex sending_;       // held while metrics are sent; guards what follows
   bool made_ = false;        // the object of the metrics
   std::string unconfirmed_;  // what it was made of, if the reply was lost
   std::jthread worker_;

@@ -55,6 +55,19 @@ TEST_F(ReporterTest, AManagerThatEndsSoonStillTellsTheLastStep) {
   EXPECT_EQ(told, "{\"step\":1436}\n{\"step\":1500}");
 }
 
+TEST_F(ReporterTest, MetricsAreToldWhenTheyAreWanted) {
+  KubeReporter reporter(client_, kRun, kJob);
+  reporter.tellMetrics();
+  EXPECT_TRUE(asked("PATCH", "configmaps").empty()) << "there are none";
+  ASSERT_TRUE(reporter.metric(2, 0, R"({"step":1500})"));
+  reporter.tellMetrics();
+  const auto patches = asked("PATCH", "configmaps");
+  ASSERT_EQ(patches.size(), 1u);
+  reporter.tellMetrics();
+  reporter.finish();
+  EXPECT_EQ(asked("PATCH", "configmaps").size(), 1u) << "they are told once";
+}
+
 TEST_F(ReporterTest, WhoMayNotWriteEventsTriesOnce) {
   KubeReporter reporter(client_, kRun, kJob);
   reporter.entry({.kind = gang::EntryKind::kCreated});
