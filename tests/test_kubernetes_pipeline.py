@@ -1,7 +1,12 @@
 """Pipelines on a cluster: steps share a claim, nothing that is done is done again, services stay, nothing is left behind."""
+import contextlib
 import json
+import os
+import random
 import re
 import shutil
+import signal
+import time
 
 import harness
 from kubernetes import TRAINER_IMAGE, OnKubernetes, RunsOnKubernetes
@@ -43,7 +48,7 @@ class ClusterPipeline(RunsOnKubernetes, OnKubernetes, harness.Case):
     def nothing_runs(self):
         """Managers end a moment after their runs."""
         def running():
-            return [pod["metadata"]["name"] for pod in self.pods() if pod["status"]["phase"] != "Succeeded"]
+            return [pod["metadata"]["name"] for pod in self.pods() if pod["status"]["phase"] in ("Pending", "Running")]
         try:
             self.wait_until(lambda: not running(), "nothing runs that nobody needs", 20)
         except AssertionError as failure:
@@ -80,6 +85,79 @@ class ClusterPipeline(RunsOnKubernetes, OnKubernetes, harness.Case):
         self.dure("rm", "flow", code=0, timeout=200)
         self.wait_until(lambda: not self.claims(), "the claim goes with the last run")
         self.wait_until_nothing_is_left()
+
+    def test_killed_at_random_moments(self):
+        flow = self.flow(pause=3)
+        self.dure("pipeline", "run", flow, code=0)
+        wanted = (self.run_dir("flow.1") / "volume/add/all").read_bytes()
+        dice = random.Random(18112026)
+        running = self.start("pipeline", "run", flow, "--on", "kubernetes", "-n", self.namespace)
+        kills = 0
+        while True:
+            time.sleep(dice.uniform(1, 8))
+            if running.process.poll() is not None and self.run_dir("flow.2").exists():
+                break
+            kills += 1
+            for pid in self.processes() if dice.random() < 0.5 else [running.process.pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            running.process.wait()
+            if kills % 2:  # a manager or a task, whatever is there
+                pods = [pod["metadata"]["name"] for pod in self.pods("dure/job") if pod["status"]["phase"] == "Running"]
+                if pods:
+                    self.kubectl("delete", "pod", dice.choice(pods), "-n", self.namespace, "--force", "--grace-period=0")
+            again = ["--resume", "flow.2"] if self.run_dir("flow.2").exists() else [flow, "--on", "kubernetes", "-n", self.namespace]
+            running = self.start("pipeline", "run", *again)
+        self.assertEqual(running.wait(10).code, 0, running.err)
+        self.dure("fetch", "flow.2", "add/all", "home", code=0, timeout=120)
+        self.assertEqual((self.dir / "home").read_bytes(), wanted)
+        listed = self.dure("pipeline", "ls-volume", "flow.2", "--json", code=0, timeout=120).out
+        self.assertEqual(sorted(file["path"] for file in json.loads(listed)["files"]),
+                         ["add/all", "count/0/sum", "count/1/sum", "write/words"])
+        self.assert_nothing_left()
+        self.nothing_runs()
+        harness.report(f"{kills} kills: the same bytes at the end")
+        self.assertGreater(kills, 2)
+
+    def test_a_server_that_is_there_before_its_model(self):
+        flow = self.write("pipeline.yaml", """name: early
+parameters: {value: 1}
+steps:
+  serve:
+    service:
+      command: mkdir -p ${{ out }} && exec python3 -m http.server 8080 --directory ${{ volume }}
+      port: 8080
+      type: ClusterIP
+  make:
+    needs: serve
+    command: "echo made ${{ value }} > ${{ out }}/model"
+""")
+        self.run_flow(flow)
+        ask = self.probe()
+        self.assertEqual(ask("http://early-serve/make/model").strip(), "made 1")
+        self.run_flow(flow, "--set", "value=2")
+        self.assertEqual(ask("http://early-serve/make/model").strip(), "made 2")
+        # Only the service of the run that has it is stopped.
+        self.dure("stop", "early.1", code=0, timeout=120)
+        self.assertEqual(ask("http://early-serve/make/model").strip(), "made 2")
+        self.dure("rm", "early.1", code=0, timeout=200)
+        self.dure("stop", "early", code=0, timeout=120)
+        self.assertEqual(self.objects("deployments,services", "dure/service"), [])
+
+    def test_mistakes_and_what_cannot_be_had(self):
+        flow = self.flow()
+        wrong = self.dure("pipeline", "run", flow, "--on", "kubernetes", "--context", "nowhere", code=2)
+        self.assertIn("nowhere", wrong.err)
+        self.assertIsNone(self.ps("flow"))
+        bad = self.write("bad.yaml", "name: bad\nsteps:\n  a: {command: \"echo out of luck >&2; exit 7\"}\n")
+        done = self.run_flow(bad, code=1)
+        self.assertRegex(done.err, r"bad\.1 failed: a failed: .*exited with 7.*out of luck")
+        odd = self.write("odd.yaml", "name: odd\nclaim: missing.one\nsteps: {a: {command: 'true'}}\n")
+        self.assertIn("there is no claim missing.one", self.run_flow(odd, code=2).err)
+        odd = self.write("odd.yaml", "name: odd\nkubernetes: {storage: {class: no-such}}\nsteps: {a: {command: 'true'}}\n")
+        self.assertIn("there is no storage class no-such", self.run_flow(odd, code=2).err)
+        self.assertIsNone(self.ps("odd"))
+        self.nothing_runs()
 
     # ---- the flow of examples/imdb
     def probe(self):

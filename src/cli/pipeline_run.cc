@@ -69,7 +69,8 @@ Result<Ground> clusterGround(runs::RunStore& store, const runs::RunId& id,
                                                          *ground.client, place);
   auto volume = std::make_unique<kubernetes::ClusterVolume>(*ground.client, place,
                                                             jobLike(pipeline), store, id, fresh);
-  if (auto made = volume->makeClaim(); !made) return std::move(made).error();
+  const bool named = !pipeline.claim.empty();
+  if (auto made = volume->takeCharge(named); !made) return std::move(made).error();
   ground.outputs = std::move(volume);
   return ground;
 }

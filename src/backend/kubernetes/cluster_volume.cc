@@ -9,6 +9,7 @@
 #include "backend/kubernetes/names.h"
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/pod_view.h"
+#include "backend/kubernetes/storage_class.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -22,9 +23,17 @@ using nlohmann::json;
 constexpr std::size_t kLargestPlace = 1 << 16;
 constexpr std::size_t kLongestJobName = 40;
 constexpr const char* kVolumePart = "pipeline-volume";
+constexpr const char* kInCharge = "dure/pipeline";
 
 json labelsOfClaim() {
   return {{labels::kManagedBy, plan::kManagedByDure}, {labels::kPart, kVolumePart}};
+}
+
+// Of the pod that the process in charge of a run has; others look at its outputs meanwhile.
+json labelsOfPod(const ClusterPlace& place, bool in_charge) {
+  json labels = labelsOfClaim();
+  if (in_charge) labels[kInCharge] = place.folder;
+  return labels;
 }
 
 bool isOurs(const json& claim) {
@@ -86,11 +95,34 @@ kube::KubeAddress ClusterVolume::claimAddress() const {
   return {kube::kinds::kClaims, place_.name_space, place_.claim, ""};
 }
 
-Status ClusterVolume::makeClaim() {
+Status ClusterVolume::takeCharge(bool named) {
+  in_charge_ = true;
+  // The process that was in charge before this one may have been killed.
+  auto removed =
+      client_.removeAll({kube::kinds::kPods, place_.name_space, "", ""},
+                        {.labels = fmt::format("{}={}", kInCharge, place_.folder), .fields = ""},
+                        {.grace_seconds = 0});
+  return removed ? makeClaim(named) : removed;
+}
+
+Status ClusterVolume::makeClaim(bool named) {
   const auto there = client_.get(claimAddress());
   if (there) return {};
   if (there.error().code() != Code::kNotFound) return there.error();
+  if (named) {
+    return Error(Code::kInvalid, fmt::format("claim: there is no claim {} in the namespace {}",
+                                             place_.claim, place_.name_space));
+  }
   const spec::Storage& storage = like_.kubernetes.storage;
+  const auto has_class = hasStorageClass(client_, storage.storage_class);
+  if (!has_class) return has_class.error();
+  if (!*has_class && !storage.storage_class.empty()) return noStorageClass(storage.storage_class);
+  if (!*has_class) {
+    return Error(Code::kInvalid,
+                 "the steps share a claim, and this cluster has no default storage class to make "
+                 "one; name a class (kubernetes: {storage: {class: NAME}}), or a claim (claim: "
+                 "NAME)");
+  }
   // Parts on several nodes write there.
   json claim = claimOf(place_.claim, storage.access.empty() ? "ReadWriteMany" : storage.access,
                        storage.size, storage.storage_class);
@@ -111,7 +143,7 @@ Status ClusterVolume::findPod() {
   pod_ = std::make_unique<HelperPod>(client_, place_.name_space, like_);
   auto started = pod_->start(
       {.name = place_.folder + "-volume",
-       .labels = labelsOfClaim(),
+       .labels = labelsOfPod(place_, in_charge_),
        .owner = ownerReference(*claim),
        .volumes = json::array(
            {{{"name", "volume"}, {"persistentVolumeClaim", {{"claimName", place_.claim}}}}}),

@@ -43,8 +43,9 @@ class ClusterVolume : public pipeline::Outputs {
   ClusterVolume(kube::KubeClient& client, ClusterPlace place, spec::Job like,
                 const runs::RunStore& store, runs::RunId id, bool fresh);
 
-  // Makes the claim if it is not there.
-  Status makeClaim();
+  // For the process in charge of the run: makes the claim if it is not there, unless it was `named`
+  // by somebody, and ends what an earlier process has left.
+  Status takeCharge(bool named);
 
   pipeline::Folders foldersOf(const std::string& folder) const override;
   Status prepare(const std::string& folder, bool goes_on) override;
@@ -61,6 +62,7 @@ class ClusterVolume : public pipeline::Outputs {
   Status remove();
 
  private:
+  Status makeClaim(bool named);
   Status findPod();
   // What the command answers, a JSON object.
   Result<nlohmann::json> call(const std::vector<std::string>& words);
@@ -72,6 +74,7 @@ class ClusterVolume : public pipeline::Outputs {
   const runs::RunStore& store_;
   const runs::RunId id_;
   const bool fresh_;
+  bool in_charge_ = false;
   const pipeline::OutputTree tree_;
   std::unique_ptr<HelperPod> pod_;
 };

@@ -13,6 +13,7 @@
 #include "backend/kubernetes/objects.h"
 #include "backend/kubernetes/record.h"
 #include "backend/kubernetes/run_storage.h"
+#include "backend/kubernetes/storage_class.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "base/wait.h"
@@ -48,19 +49,11 @@ Status checkStorage(kube::KubeClient& client, const spec::Job& job) {
   const OwnStorage own = ownStorage(job);
   const std::vector<LocalData> data = localDataOf(job);
   if (!own.needed() && data.empty()) return {};
-  const auto classes = client.listAll({kube::kinds::kStorageClasses, "", "", ""}, {});
-  if (!classes) return classes.error().code() == Code::kDenied ? Status{} : classes.error();
+  const auto there = hasStorageClass(client, job.kubernetes.storage.storage_class);
+  if (!there) return there.error();
+  if (*there) return {};
   if (const std::string& wanted = job.kubernetes.storage.storage_class; !wanted.empty()) {
-    const bool there = std::any_of(classes->begin(), classes->end(), [&](const json& each) {
-      return each.at("metadata").at("name") == wanted;
-    });
-    if (there) return {};
-    return Error(Code::kInvalid,
-                 fmt::format("kubernetes.storage.class: there is no storage class {}", wanted));
-  }
-  for (const json& each : *classes) {
-    const json marks = each.at("metadata").value("annotations", json::object());
-    if (marks.value("storageclass.kubernetes.io/is-default-class", "") == "true") return {};
+    return noStorageClass(wanted);
   }
   const auto [field, path] = own.output ? std::pair{std::string("output"), job.output}
                              : own.checkpoint
