@@ -291,6 +291,10 @@ void visitTimeouts(FieldVisitor& v, Timeouts& timeouts) {
              timeouts.heartbeat, {"never"});
   v.duration({"progress", "The silence after which a program is taken for hung.", "10m"},
              timeouts.progress, {"never"});
+  v.duration({"autoscale",
+              "With `autoscale`: how long pods ask for nodes until they are withdrawn. They are "
+              "back after the same time again, while there is no place."},
+             timeouts.autoscale, {});
 }
 
 void visitLocal(FieldVisitor& v, Local& local) {
@@ -444,6 +448,11 @@ void visitJob(FieldVisitor& v, Job& job) {
           job.gpus, {0, 100'000});
   v.flag({"even", "With `gpus`: whether every node used must give the same number of them."},
          job.even);
+  v.flag(
+      {"autoscale",
+       "On Kubernetes: whether a gang that has no place asks the cluster's autoscaler for nodes, "
+       "by pods that wait for them."},
+      job.autoscale);
   v.object({"roles", "Tasks beside the workers. Only `tensorflow` and `plain` jobs have them."}, {},
            [&](FieldVisitor& inner) { visitRoles(inner, job.roles); });
   v.whole({"processes", "Processes of one task; `auto` is one per GPU, or one.", "4"},

@@ -172,10 +172,11 @@ struct Restarts {
 
 // 0 means never.
 struct Timeouts {
-  Duration start{300'000};     // from asking for the tasks until the last of them has joined
-  Duration stop{10'000};       // from SIGTERM to SIGKILL
-  Duration heartbeat{30'000};  // silence after which an agent is lost
-  Duration progress{0};        // silence after which a rank is hung
+  Duration start{300'000};      // from asking for the tasks until the last of them has joined
+  Duration stop{10'000};        // from SIGTERM to SIGKILL
+  Duration heartbeat{30'000};   // silence after which an agent is lost
+  Duration progress{0};         // silence after which a rank is hung
+  Duration autoscale{900'000};  // that pods ask for nodes until they are withdrawn
   bool operator==(const Timeouts&) const = default;
 };
 
@@ -271,6 +272,7 @@ struct Job {
   WorkerCount workers;
   int gpus = 0;       // of the whole job, the split left to the plan; 0: workers × resources.gpus
   bool even = false;  // with `gpus`: the same number on every node
+  bool autoscale = false;  // a gang without a place asks the cluster's autoscaler for nodes
   Roles roles;
   int processes = 0;  // of one task; 0: one per GPU, or 1
   Resources resources;

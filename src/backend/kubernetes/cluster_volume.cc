@@ -98,11 +98,17 @@ kube::KubeAddress ClusterVolume::claimAddress() const {
 Status ClusterVolume::takeCharge(bool named) {
   in_charge_ = true;
   // The process that was in charge before this one may have been killed.
-  auto removed =
-      client_.removeAll({kube::kinds::kPods, place_.name_space, "", ""},
-                        {.labels = fmt::format("{}={}", kInCharge, place_.folder), .fields = ""},
-                        {.grace_seconds = 0});
-  return removed ? makeClaim(named) : removed;
+  const auto pods =
+      client_.listAll({kube::kinds::kPods, place_.name_space, "", ""},
+                      {.labels = fmt::format("{}={}", kInCharge, place_.folder), .fields = ""});
+  if (!pods) return pods.error();
+  for (const json& pod : *pods) {
+    const std::string name = pod.at("metadata").at("name");
+    auto removed =
+        client_.remove({kube::kinds::kPods, place_.name_space, name, ""}, {.grace_seconds = 0});
+    if (!removed) return removed;
+  }
+  return makeClaim(named);
 }
 
 Status ClusterVolume::makeClaim(bool named) {

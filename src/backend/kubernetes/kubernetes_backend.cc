@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "backend/kubernetes/cluster_inventory.h"
+#include "backend/kubernetes/scale_up.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "gang/layout.h"
@@ -137,6 +138,12 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
   request.most -= options_.job.workers.max - workers;
   auto pause = options_.times.first_look;
   std::optional<Clock::time_point> told;
+  std::optional<ScaleUp> scale_up;
+  std::function<bool(const json&)> makes_room;
+  if (options_.job.autoscale) {
+    scale_up.emplace(client_, options_.run, options_.job, options_.images, options_.owner);
+    makes_room = [&](const json& pod) { return scale_up->isOurs(pod); };
+  }
   while (!stop.stop_requested()) {
     std::string why;
     const auto waits = [this](const std::string& holder) {
@@ -146,7 +153,8 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
     };
     if (auto locked = lock_.acquire(stop, waits); !locked) {
       why = locked.error().message();
-    } else if (const auto inventory = readInventory(client_, options_.job.nodes); !inventory) {
+    } else if (const auto inventory = readInventory(client_, options_.job.nodes, makes_room);
+               !inventory) {
       why = inventory.error().message();
     } else {
       const auto found = plan::placeElsewhere(request, *inventory, avoided);
@@ -160,11 +168,13 @@ void KubernetesBackend::findPlace(int generation, int workers, const std::set<st
       }
       const auto& shortage = std::get<plan::Shortage>(found);
       // Nodes that were there once may come back.
-      if (!shortage.never.empty() && generation == 1) {
+      const bool hopeless = !shortage.never.empty() && !scale_up;
+      if (hopeless && generation == 1) {
         lock_.release();
         return tell([this, why = shortage.never] { handlers_.impossible(why); });
       }
       why = shortage.waiting();
+      if (scale_up) why += "; " + scale_up->ask();
     }
     lock_.release();
     if (!told || Clock::now() - *told > kToldAgain) {
@@ -464,6 +474,13 @@ Status KubernetesBackend::begin(const gang::RunState& before) {
 }
 
 Status KubernetesBackend::cleanUp(bool succeeded) {
+  // It may be looking for a place still.
+  worker_.request_stop();
+  if (worker_.joinable()) worker_.join();
+  // An earlier manager may have died while it asked for nodes.
+  if (options_.job.autoscale) {
+    ScaleUp(client_, options_.run, options_.job, options_.images, options_.owner).withdraw();
+  }
   auto pods = client_.listAll({kube::kinds::kPods, options_.run.name_space, "", ""},
                               {.labels = selectorOf(options_.run, "task")});
   if (!pods) return std::move(pods).error();

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "backend/kubernetes/scale_up.h"
 #include "backend/kubernetes/test_cluster.h"
 
 namespace dure::kubernetes {
@@ -131,6 +132,58 @@ TEST_F(KubernetesBackendTest, PlansTheGangAndHoldsTheLockUntilItsPodsAreThere) {
   EXPECT_NE(backend_->nodeOf("worker-0"), backend_->nodeOf("worker-1")) << "one does not hold both";
   EXPECT_EQ(api_.get(podAt(podOf("worker-0")))["metadata"]["annotations"][annotations::kNode],
             backend_->nodeOf("worker-0"));
+}
+
+TEST_F(KubernetesBackendTest, AGangWithoutAPlaceAsksTheAutoscalerForNodes) {
+  sees_nodes_ = true;
+  job_.autoscale = true;
+  job_.resources.cpus = 6;
+  kubelet_.addNode("node-1");
+  listen();
+  backend_->place(1, 2);
+  const auto asking = [&] {
+    return api_.count({.verb = "create", .plural = "pods", .name = "*scale-up*"}) == 2;
+  };
+  ASSERT_TRUE(until(asking));
+  ASSERT_TRUE(until([&] { return has("asks for nodes with 2 pods"); }));
+  const std::vector<std::string> pods = api_.names(kube::kinds::kPods);
+  ASSERT_EQ(pods.size(), 2u);
+  const json pod = api_.get(podAt(pods[0]));
+  EXPECT_EQ(pod["metadata"]["annotations"][annotations::kSafeToEvict], "true");
+  EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"], "6");
+  EXPECT_FALSE(pod["spec"].contains("affinity")) << "any node will do";
+  // One fits on the node that there is, and holds it; the autoscaler adds another for the second.
+  kubelet_.run(pods[0], "node-1");
+  kubelet_.addNode("node-2");
+  kubelet_.run(pods[1], "node-2");
+  ASSERT_TRUE(until([&] { return has("placed 2"); })) << "they make room for the gang";
+  ASSERT_TRUE(until([&] { return api_.names(kube::kinds::kPods).empty(); }));
+  backend_->start(roster_, {.run = kRun.text(), .generation = 1, .coordinator = "127.0.0.1:1"});
+  ASSERT_TRUE(until([&] { return api_.names(kube::kinds::kPods).size() == 2; }));
+  const json task = api_.get(podAt(podOf("worker-0")));
+  EXPECT_EQ(task["metadata"]["annotations"][annotations::kSafeToEvict], "false");
+}
+
+TEST_F(KubernetesBackendTest, PodsThatAskInVainAreWithdrawnAndAskAgain) {
+  sees_nodes_ = true;
+  job_.autoscale = true;
+  job_.timeouts.autoscale = 200ms;
+  job_.resources.cpus = 6;
+  listen();
+  backend_->place(1, 2);
+  const auto pods = [&] { return api_.names(kube::kinds::kPods).size(); };
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(until([&] { return pods() == 2; })) << round;
+    ASSERT_TRUE(until([&] { return pods() == 0; })) << round;
+  }
+  EXPECT_FALSE(has("impossible")) << "no node is large enough yet";
+}
+
+TEST_F(KubernetesBackendTest, GpusThatThePlanSplitsAreAskedForOneByOne) {
+  job_.gpus = 3;
+  const auto pods = scaleUpPods(kRun, job_, {.dure = "dure:1", .trainer = ""}, owner_);
+  ASSERT_EQ(pods.size(), 3u);
+  EXPECT_EQ(pods[2]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "1");
 }
 
 TEST_F(KubernetesBackendTest, WithoutASightOfNodesTheSchedulerChooses) {

@@ -69,6 +69,9 @@ inline constexpr const char* kComplete = "dure/complete";
 // file says; and that it has arrived there.
 inline constexpr const char* kOutput = "dure/output";
 inline constexpr const char* kArrived = "dure/arrived";
+// What autoscalers go by before they remove a node: "false" keeps it while the pod is there.
+inline constexpr const char* kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+inline constexpr const char* kDoNotDisrupt = "karpenter.sh/do-not-disrupt";
 // Asks the manager to end the run: "gently" or "now".
 inline constexpr const char* kStop = "dure/stop";
 }  // namespace annotations

@@ -134,6 +134,10 @@ json podOf(const TaskPod& pod) {
   }
   metadata["annotations"] = {{annotations::kRanks, join(ranks, ",")}};
   if (!pod.node.empty()) metadata["annotations"][annotations::kNode] = pod.node;
+  if (job.autoscale) {
+    metadata["annotations"][annotations::kSafeToEvict] = "false";
+    metadata["annotations"][annotations::kDoNotDisrupt] = "true";
+  }
   return {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata}, {"spec", spec}};
 }
 
