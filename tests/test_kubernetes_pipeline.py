@@ -8,6 +8,8 @@ import shutil
 import signal
 import time
 
+import yaml
+
 import harness
 from kubernetes import TRAINER_IMAGE, OnKubernetes, RunsOnKubernetes
 
@@ -143,6 +145,30 @@ steps:
         self.dure("rm", "early.1", code=0, timeout=200)
         self.dure("stop", "early", code=0, timeout=120)
         self.assertEqual(self.objects("deployments,services", "dure/service"), [])
+
+    def test_the_documented_rights_are_enough(self):
+        rules = []
+        for page, name in (("kubernetes.md", "dure-user"), ("pipelines.md", "dure-services")):
+            blocks = re.findall(r"```yaml\n(.*?)```", (harness.ROOT / "docs" / page).read_text(), re.S)
+            roles = [role for block in blocks for role in yaml.safe_load_all(block) if role.get("kind") == "Role"]
+            rules += next(role["rules"] for role in roles if role["metadata"]["name"] == name)
+        # Whoever makes a Role may grant only what he has himself.
+        rules += next(role["rules"] for block in re.findall(r"```yaml\n(.*?)```", (harness.ROOT / "docs/kubernetes.md").read_text(), re.S)
+                      for role in yaml.safe_load_all(block) if role.get("kind") == "Role" and role["metadata"]["name"] == "dure-manager")
+        self.env["KUBECONFIG"] = self.limited_user(rules)
+        flow = self.write("pipeline.yaml", """name: least
+steps:
+  make: {command: "echo it > ${{ out }}/file"}
+  serve: {service: {command: "exec python3 -m http.server 8080 --directory ${{ steps.make }}", port: 8080}}
+""")
+        done = self.run_flow(flow)
+        self.assertIn("least.1 succeeded", done.err)
+        self.dure("pipeline", "ls-volume", "least", code=0, timeout=120)
+        self.dure("logs", "least", "--step", "serve", code=0)
+        self.dure("stop", "least", code=0, timeout=120)
+        self.dure("rm", "least", code=0, timeout=200)
+        self.env["KUBECONFIG"] = self.kubeconfig
+        self.wait_until_nothing_is_left()
 
     def test_mistakes_and_what_cannot_be_had(self):
         flow = self.flow()

@@ -209,10 +209,15 @@ Result<std::string> KubeRuns::bringHome(const runs::RunId& id, const std::string
   const spec::Loaded loaded =
       spec::loadJobText("", record->value("data", json::object()).value(kJobKey, ""), {});
   if (!loaded.ok()) return Error(Code::kInvalid, "the record of " + run.text() + " is damaged");
+  // What a run that goes on has written so far is not what it will bring home.
+  const auto before = readKubeRun(*client_, run);
+  if (!before) return before.error();
+  const bool whole = before->state.outcome == gang::Outcome::kSucceeded;
   bundle::FileReceiver files((std::filesystem::path(folder) / home).lexically_normal());
   if (auto fetched = fetch(id, loaded.job.output, files, wait); !fetched) {
     return std::move(fetched).error();
   }
+  if (!whole) return files.target();
   // From now on nobody waits for it any more.
   const json patch = {{"metadata", {{"annotations", {{annotations::kArrived, "true"}}}}}};
   if (auto told = client_->patch(address, patch); !told) return std::move(told).error();
