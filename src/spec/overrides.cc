@@ -156,7 +156,10 @@ void moveAliases(TreeNode& root, std::vector<Finding>& findings) {
 void setAtPath(TreeNode& root, const std::string& path, TreeNode value,
                std::vector<Finding>& findings) {
   const Position at = value.at;
-  if (const FieldEntry* entry = findField(path)) value = withWordsBefore(std::move(value), *entry);
+  if (const FieldEntry* entry = findField(path)) {
+    value = withWordsBefore(std::move(value), *entry);
+    if (!entry->alias_of.empty()) value.written_as = path;
+  }
   const auto names = resolve(withoutAlias(path));
   if (!names) {
     findings.push_back({at, path, unknownField(path)});

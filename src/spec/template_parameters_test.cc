@@ -64,6 +64,7 @@ TEST(TemplateParametersTest, CanBeReplacedOnTheCommandLine) {
 
 TEST(TemplateParametersTest, AStrategyOrATrainingOfOnesOwnComesFirst) {
   EXPECT_EQ(jobOf("script: a.py\nstrategy: torch\n").strategy, Strategy::kTorch);
+  EXPECT_EQ(jobOf(kTemplate, {set("script", "b.py")}).strategy, Strategy::kTensorflow);
   EXPECT_EQ(jobOf("program: {command: [a]}\n").strategy, Strategy::kPlain);
   EXPECT_EQ(jobOf("train: {model: mlp, data: /d}\nworker_replicas: 2\n").strategy,
             Strategy::kNative);
