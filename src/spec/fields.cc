@@ -227,7 +227,8 @@ void visitTrain(FieldVisitor& v, Train& train) {
        "the end.",
        "{every: 50}"},
       train.sync, [&](FieldVisitor& inner) {
-        inner.whole({"every", "Steps between two averages."}, train.sync.every, {.min = 1});
+        inner.whole({kSyncObject.field, "Steps between two averages."}, train.sync.every,
+                    {.min = 1});
         inner.number({"momentum", "Nesterov momentum from one average to the next.", "0.9"},
                      train.sync.momentum, {});
         inner.number({"lr", "How far to go towards the average.", "0.7"}, train.sync.lr,

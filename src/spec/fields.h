@@ -106,7 +106,8 @@ class FieldVisitor {
   virtual void command(const Field& field, std::vector<std::string>& value) = 0;
   virtual void namedTexts(const Field& field, std::map<std::string, std::string>& value,
                           const NameRule& rule) = 0;
-  // One of syncWords(), or an object with the fields that `visit` visits, `every` among them.
+  // One of syncWords(), or an object with the fields that `visit` visits, that of kSyncObject among
+  // them.
   virtual void sync(const Field& field, Sync& value, const VisitFields& visit) = 0;
   virtual void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) = 0;
   virtual void objects(const Field& field, const ObjectRule& rule, const ObjectList& list) = 0;

@@ -153,8 +153,8 @@ class Parser : public FieldVisitor {
     const auto here = take(field);
     if (!here || !hasValue(*here)) return;
     if (here->node->isMap()) {
-      value.mode = SyncMode::kEvery;
-      enter(*here, {.required = {"every"}}, *here->node, false, visit);
+      value.mode = kSyncObject.mode;
+      enter(*here, {.required = {std::string(kSyncObject.field)}}, *here->node, false, visit);
       return;
     }
     const auto mode =

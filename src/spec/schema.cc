@@ -122,8 +122,8 @@ class SchemaWriter : public FieldVisitor {
   void sync(const Field& field, Sync& /*value*/, const VisitFields& visit) override {
     SchemaWriter inner(nullptr);
     visit(inner);
-    put(field,
-        either({{"type", "string"}, {"enum", syncWords()}}, inner.take({.required = {"every"}})));
+    put(field, either({{"type", "string"}, {"enum", syncWords()}},
+                      inner.take({.required = {std::string(kSyncObject.field)}})));
   }
   void object(const Field& field, const ObjectRule& rule, const VisitFields& visit) override {
     SchemaWriter inner(defaults_ == nullptr ? nullptr : defaults_->find(field.name));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -16,6 +17,7 @@ enum class SyncMode { kStep, kEvery, kEnd };
 struct SyncRules {
   SyncMode mode;
   std::string_view word;      // of the job file; empty: written as an object, {every: 50}
+  std::string_view field;     // that the object must have
   bool resizes = true;        // the job can go on with another number of workers
   bool same_weights = false;  // all workers have the same after every step
 };
@@ -23,7 +25,7 @@ struct SyncRules {
 // In the order of the enumeration.
 inline constexpr SyncRules kSyncModes[] = {
     {.mode = SyncMode::kStep, .word = "step", .same_weights = true},
-    {.mode = SyncMode::kEvery},
+    {.mode = SyncMode::kEvery, .field = "every"},
     {.mode = SyncMode::kEnd, .word = "end", .resizes = false},
 };
 
@@ -39,6 +41,16 @@ static_assert(
       return true;
     }(),
     "a mode stands in kSyncModes where it stands in the enumeration");
+
+// The mode that is written as an object.
+inline constexpr const SyncRules& kSyncObject =
+    *std::find_if(std::begin(kSyncModes), std::end(kSyncModes),
+                  [](const SyncRules& r) { return r.word.empty(); });
+
+static_assert(std::count_if(std::begin(kSyncModes), std::end(kSyncModes),
+                            [](const SyncRules& r) { return r.word.empty(); }) == 1 &&
+                  !kSyncObject.field.empty(),
+              "one mode is written as an object, with a field of its own");
 
 // The words of those that have one, in the order of the enumeration.
 const std::vector<std::string>& syncWords();

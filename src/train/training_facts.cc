@@ -10,8 +10,9 @@ namespace dure::train {
 namespace {
 
 std::string syncText(const spec::Sync& sync) {
-  if (sync.mode == spec::SyncMode::kEvery) return fmt::format("every {}", sync.every);
-  return sync.mode == spec::SyncMode::kEnd ? "end" : "step";
+  const spec::SyncRules& rules = spec::rulesOf(sync.mode);
+  return rules.word.empty() ? fmt::format("{} {}", rules.field, sync.every)
+                            : std::string(rules.word);
 }
 
 }  // namespace
