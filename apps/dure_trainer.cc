@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::seconds kAfterOthers{1};
 
 int fail(const std::string& sentence, int code) {
-  fmt::print(stderr, "dure-trainer: {}\n", sentence);
+  fmt::print(stderr, "{}{}\n", dure::kTrainerPrefix, sentence);
   return code;
 }
 

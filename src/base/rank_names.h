@@ -38,6 +38,9 @@ inline std::string metricsOf(const std::string& directory, int local_rank) {
 }
 }  // namespace task_files
 
+// What lines of dure-trainer on standard error begin with, of which the last says why it failed.
+inline constexpr const char* kTrainerPrefix = "dure-trainer: ";
+
 // The exit code of a trainer that was given what cannot work: the next try would fail as well.
 inline constexpr int kTrainerRefused = 2;
 

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/rank_names.h"
 #include "base/text.h"
 #include "gang/final_output.h"
 
@@ -16,13 +17,12 @@ namespace {
 constexpr int kNotExecutable = 126;
 constexpr int kCommandNotFound = 127;
 constexpr int kUsage = 2;
-constexpr const char* kTrainer = "dure-trainer: ";
 
 // The trainer says what it warns of as it goes, and last why it ends.
 std::string trainersReason(const std::string& text) {
   std::string found;
   for (const std::string& line : split(text, '\n')) {
-    if (line.rfind(kTrainer, 0) == 0) found = line;
+    if (line.starts_with(kTrainerPrefix)) found = line;
   }
   return found;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/rank_names.h"
 #include "base/text.h"
 
 namespace dure::train {
@@ -47,7 +48,7 @@ void Reporter::say(const std::string& line) const {
 }
 
 void Reporter::warn(const std::string& sentence) const {
-  fmt::print(stderr, "dure-trainer: {}\n", sentence);
+  fmt::print(stderr, "{}{}\n", kTrainerPrefix, sentence);
 }
 
 void Reporter::metric(const nlohmann::json& line) {

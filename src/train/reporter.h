@@ -45,7 +45,7 @@ class Reporter {
 
   // A line on standard output, from the first worker.
   void say(const std::string& line) const;
-  // A line on standard error, with "dure-trainer: " before it, from any worker.
+  // A line on standard error, with kTrainerPrefix before it, from any worker.
   void warn(const std::string& sentence) const;
 
   // A line of metrics; a reader that is slow or gone does not hold up the training.
