@@ -27,10 +27,10 @@ class Installed(harness.Case):
                                                        env={}).splitlines())
                 harness.run_text([harness.PYTHON, "-c", "import torch, dure_torch"],
                                  env={"PYTHONPATH": str(found[0].parent)})
-                for path in ("bin/dure", "bin/dure-agent", "bin/dure-trainer", f"share/zsh/{zsh}/_dure",
+                for path in ("bin/dure", "bin/dure-agent", "bin/dure-trainer", "bin/dure-server", f"share/zsh/{zsh}/_dure",
                              "share/bash-completion/completions/dure", "share/fish/vendor_completions.d/dure.fish",
-                             "share/man/man1/dure.1.gz", "share/doc/dure/LICENSE", "share/doc/dure/docs/job-file.md",
-                             "share/doc/dure/examples/fashion-mnist.yaml"):
+                             "share/man/man1/dure.1.gz", "share/man/man1/dure-serve.1.gz", "share/doc/dure/LICENSE",
+                             "share/doc/dure/docs/job-file.md", "share/doc/dure/examples/fashion-mnist.yaml"):
                     self.assertTrue((root / prefix[1:] / path).is_file(), path)
                 done = self.start("run", "--", "true", program=root / prefix[1:] / "bin/dure").wait()
                 self.assertEqual(done.code, 0, done.err)
