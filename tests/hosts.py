@@ -54,5 +54,5 @@ class TwoHosts:
                 self.remove_networks(owner[1])
 
     def on_two_hosts(self):
-        """The line of a job file that deals its workers to the two."""
+        """The line of a job file that assigns its workers to the two."""
         return f"local: {{networks: [{', '.join(self.names)}], address: {self.bridge_address}}}\n"

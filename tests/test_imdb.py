@@ -1,4 +1,4 @@
-"""The flow of examples/imdb as a person runs it: copy, train apart, average, evaluate, serve, in one command."""
+"""The flow of examples/imdb as a person runs it: copy, train a model on each, average, evaluate, serve, in one command."""
 import json
 import re
 import shutil

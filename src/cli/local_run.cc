@@ -108,7 +108,7 @@ class LocalRun {
     signals_.async_wait([this](const boost::system::error_code& error, int number) {
       if (error) return;
       const bool at_once = number == SIGQUIT || asked_;
-      const std::string why = number == SIGTERM ? "it was told to stop" : "interrupted";
+      const std::string why = number == SIGTERM ? "it was asked to stop" : "interrupted";
       if (!asked_ && !at_once) view_.say("stopping; once more to stop at once");
       asked_ = true;
       coordinator_->stop(why, at_once);

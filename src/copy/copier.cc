@@ -14,9 +14,9 @@
 
 #include "base/files.h"
 #include "base/staging_folder.h"
-#include "copy/deal.h"
 #include "copy/parallel.h"
 #include "copy/set_writer.h"
+#include "copy/shards.h"
 #include "format/npz_writer.h"
 
 namespace dure::copy {
@@ -59,7 +59,7 @@ class Copier {
       auto opened = format::openDataset(options_.data);
       if (!opened) return std::move(opened).error();
       dataset_.emplace(*std::move(opened));
-      if (auto dealt = dealAll(); !dealt) return std::move(dealt).error();
+      if (auto assigned = assignAll(); !assigned) return std::move(assigned).error();
     }
     if (auto free = checkNames(plain); !free) return std::move(free).error();
     auto staging = StagingFolder::make(options_.folder, "dure-copy");
@@ -96,14 +96,14 @@ class Copier {
 
   std::string finalPath(const std::string& name) const { return options_.folder + "/" + name; }
 
-  Status dealAll() {
+  Status assignAll() {
     if (!options_.split) return {};
     const format::Split& train = *dataset_->train;
     if (train.size() < options_.files) {
       return Error(Code::kInvalid, fmt::format("{}: {} rows cannot make {} shards",
                                                options_.data.path, train.size(), options_.files));
     }
-    deal_.seed = options_.seed;
+    assignment_.seed = options_.seed;
     if (options_.stratified && !train.labelsAreClasses()) {
       return Error(Code::kInvalid,
                    options_.data.path +
@@ -115,10 +115,11 @@ class Copier {
       if (!read) return std::move(read).error();
       classes = *std::move(read);
     }
-    deal_.shard_of = options_.stratified ? dealStratified(classes, options_.files, options_.seed)
-                                         : dealRows(train.size(), options_.files, options_.seed);
+    assignment_.shard_of = options_.stratified
+                               ? assignStratified(classes, options_.files, options_.seed)
+                               : assignRows(train.size(), options_.files, options_.seed);
     report_.rows.assign(static_cast<std::size_t>(options_.files), 0);
-    for (const ShardNumber shard : deal_.shard_of) ++report_.rows[shard];
+    for (const ShardNumber shard : assignment_.shard_of) ++report_.rows[shard];
     warnOfMissingClass(classes);
     return {};
   }
@@ -144,7 +145,7 @@ class Copier {
     const std::int32_t most = *std::max_element(classes.begin(), classes.end());
     std::vector<bool> has(static_cast<std::size_t>(options_.files));
     for (std::size_t row = 0; row < classes.size(); ++row) {
-      if (classes[row] == most) has[deal_.shard_of[row]] = true;
+      if (classes[row] == most) has[assignment_.shard_of[row]] = true;
     }
     const auto without = std::find(has.begin(), has.end(), false);
     if (without == has.end()) return;
@@ -229,7 +230,7 @@ class Copier {
     if (source) {
       if (auto sums = format::verifyZip(*source, count, forEachInParallel); !sums) return sums;
     }
-    auto wrote = writeSets(*dataset_, paths, deal_, source ? &*source : nullptr, count);
+    auto wrote = writeSets(*dataset_, paths, assignment_, source ? &*source : nullptr, count);
     if (!wrote) return wrote;
     for (const std::string& path : paths) {
       if (auto sound = readBack(path); !sound) return sound;
@@ -304,7 +305,7 @@ class Copier {
   const CopyProgress& progress_;
   CopyReport report_;
   std::optional<format::Dataset> dataset_;
-  Deal deal_;
+  Assignment assignment_;
   std::mutex mutex_;
   std::uint64_t done_ = 0;        // guarded by mutex_
   std::uint64_t unreleased_ = 0;  // guarded by mutex_

@@ -25,19 +25,20 @@ struct Block {
   std::vector<std::int64_t> rows;
 };
 
-// Deals the rows of a split out, a block at a time, in an order that follows from the deal alone.
-// Threads take turns.
+// Hands out the rows of a split, a block of one shard at a time, in an order that follows from the
+// assignment alone. Threads take turns.
 class Blocks {
  public:
-  Blocks(const Deal& deal, std::int64_t rows, std::size_t shards, std::size_t sample_bytes)
-      : deal_(deal),
+  Blocks(const Assignment& assignment, std::int64_t rows, std::size_t shards,
+         std::size_t sample_bytes)
+      : assignment_(assignment),
         rows_(rows),
         block_(std::clamp<std::size_t>(kBlockBytes / std::max<std::size_t>(sample_bytes, 1), 1,
                                        std::max<std::size_t>(kPendingRows / shards, 1))),
         pending_(shards) {
     for (std::size_t shard = 0; shard < shards; ++shard) {
       pending_[shard].shard = shard;
-      shufflers_.emplace_back(Shuffler(deal_.seed ^ (shard << 32u)).below(~std::uint64_t{0}));
+      shufflers_.emplace_back(Shuffler(assignment_.seed ^ (shard << 32u)).below(~std::uint64_t{0}));
     }
   }
 
@@ -46,7 +47,7 @@ class Blocks {
     const std::lock_guard lock(mutex_);
     for (; row_ < rows_; ++row_) {
       const std::size_t shard =
-          deal_.shard_of.empty() ? 0 : deal_.shard_of[static_cast<std::size_t>(row_)];
+          assignment_.shard_of.empty() ? 0 : assignment_.shard_of[static_cast<std::size_t>(row_)];
       pending_[shard].rows.push_back(row_);
       if (pending_[shard].rows.size() < block_) continue;
       ++row_;
@@ -61,7 +62,7 @@ class Blocks {
  private:
   Block take(std::size_t shard) {
     Block& pending = pending_[shard];
-    if (!deal_.shard_of.empty()) shufflers_[shard].shuffle(std::span(pending.rows));
+    if (!assignment_.shard_of.empty()) shufflers_[shard].shuffle(std::span(pending.rows));
     Block block = std::move(pending);
     pending = {.shard = shard,
                .number = block.number + 1,
@@ -70,7 +71,7 @@ class Blocks {
     return block;
   }
 
-  const Deal& deal_;
+  const Assignment& assignment_;
   const std::int64_t rows_;
   const std::size_t block_;
   std::mutex mutex_;
@@ -150,12 +151,12 @@ class BlockSums {
 // One split into every file, in several threads.
 class SplitWriter {
  public:
-  // `to_all`: every file gets all rows; else as they are dealt.
-  SplitWriter(const format::Split& split, const Deal& deal, Writers& writers, bool to_all,
-              const Progress& progress)
+  // `to_all`: every file gets all rows; else as they are assigned.
+  SplitWriter(const format::Split& split, const Assignment& assignment, Writers& writers,
+              bool to_all, const Progress& progress)
       : split_(split),
         arrays_(split.arrays()),
-        deal_(deal),
+        assignment_(assignment),
         writers_(writers),
         to_all_(to_all),
         progress_(progress) {}
@@ -194,7 +195,7 @@ class SplitWriter {
       if (!begun) return begun;
     }
     const std::size_t shards = to_all_ ? 1 : writers_.size();
-    Blocks blocks(deal_, split_.size(), shards, split_.sampleBytes());
+    Blocks blocks(assignment_, split_.size(), shards, split_.sampleBytes());
     std::vector<BlockSums> sums(shards);
     auto wrote = forEachInParallel(threadCount(), [&](std::size_t) -> Status {
       std::vector<std::byte> buffer;
@@ -227,7 +228,7 @@ class SplitWriter {
 
   const format::Split& split_;
   const format::SplitArrays arrays_;
-  const Deal& deal_;
+  const Assignment& assignment_;
   Writers& writers_;
   const bool to_all_;
   const Progress& progress_;
@@ -262,7 +263,8 @@ Status writeOthers(const format::Dataset& dataset, const format::FileBytes& sour
 }  // namespace
 
 Status writeSets(const format::Dataset& dataset, const std::vector<std::string>& paths,
-                 const Deal& deal, const format::FileBytes* source, const Progress& progress) {
+                 const Assignment& assignment, const format::FileBytes* source,
+                 const Progress& progress) {
   Writers writers;
   for (const std::string& path : paths) {
     auto writer = format::NpzWriter::create(path);
@@ -270,12 +272,12 @@ Status writeSets(const format::Dataset& dataset, const std::vector<std::string>&
     writers.push_back(*std::move(writer));
   }
   const std::int64_t rows = dataset.train->size();
-  std::vector<std::int64_t> sizes(paths.size(), deal.shard_of.empty() ? rows : 0);
-  for (const ShardNumber shard : deal.shard_of) ++sizes.at(shard);
-  SplitWriter train(*dataset.train, deal, writers, false, progress);
+  std::vector<std::int64_t> sizes(paths.size(), assignment.shard_of.empty() ? rows : 0);
+  for (const ShardNumber shard : assignment.shard_of) ++sizes.at(shard);
+  SplitWriter train(*dataset.train, assignment, writers, false, progress);
   if (auto wrote = train.write("x_train", "y_train", sizes); !wrote) return wrote;
   if (dataset.test) {
-    const Deal whole;
+    const Assignment whole;
     const std::vector<std::int64_t> all(paths.size(), dataset.test->size());
     SplitWriter test(*dataset.test, whole, writers, true, progress);
     if (auto wrote = test.write("x_test", "y_test", all); !wrote) return wrote;

@@ -1,4 +1,4 @@
-#include "copy/deal.h"
+#include "copy/shards.h"
 
 #include <algorithm>
 #include <numeric>
@@ -17,7 +17,7 @@ std::uint64_t Shuffler::below(std::uint64_t bound) {
   return static_cast<std::uint64_t>((static_cast<Wide>(mixed) * bound) >> 64u);
 }
 
-std::vector<ShardNumber> dealRows(std::int64_t rows, int shards, std::uint64_t seed) {
+std::vector<ShardNumber> assignRows(std::int64_t rows, int shards, std::uint64_t seed) {
   std::vector<ShardNumber> shard_of(static_cast<std::size_t>(rows));
   for (std::size_t row = 0; row < shard_of.size(); ++row) {
     shard_of[row] = static_cast<ShardNumber>(row % static_cast<std::size_t>(shards));
@@ -26,8 +26,8 @@ std::vector<ShardNumber> dealRows(std::int64_t rows, int shards, std::uint64_t s
   return shard_of;
 }
 
-std::vector<ShardNumber> dealStratified(std::span<const std::int32_t> classes, int shards,
-                                        std::uint64_t seed) {
+std::vector<ShardNumber> assignStratified(std::span<const std::int32_t> classes, int shards,
+                                          std::uint64_t seed) {
   const std::int32_t most =
       classes.empty() ? -1 : *std::max_element(classes.begin(), classes.end());
   // The shards in turn for the rows of one class, then on for those of the next, so that what is

@@ -14,12 +14,12 @@ using ShardNumber = std::uint16_t;
 inline constexpr int kMostShards = 1 << 16;
 
 // A shuffled assignment of `rows` rows; the sizes of two shards differ by one row at most.
-std::vector<ShardNumber> dealRows(std::int64_t rows, int shards, std::uint64_t seed);
+std::vector<ShardNumber> assignRows(std::int64_t rows, int shards, std::uint64_t seed);
 
-// The same with the rows of each class dealt by themselves: also the rows of one class in two
+// The same with the rows of each class assigned by themselves: also the rows of one class in two
 // shards differ by one at most. `classes` has the class of each row.
-std::vector<ShardNumber> dealStratified(std::span<const std::int32_t> classes, int shards,
-                                        std::uint64_t seed);
+std::vector<ShardNumber> assignStratified(std::span<const std::int32_t> classes, int shards,
+                                          std::uint64_t seed);
 
 // Random numbers that are the same with every compiler and library.
 class Shuffler {

@@ -1,4 +1,4 @@
-#include "copy/deal.h"
+#include "copy/shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,25 +15,25 @@ std::vector<std::int64_t> sizesOf(const std::vector<ShardNumber>& shard_of, int 
   return sizes;
 }
 
-TEST(DealRows, ShardsAreEvenAndShuffledBySeed) {
-  const auto dealt = dealRows(1003, 5, 1);
-  EXPECT_THAT(sizesOf(dealt, 5), testing::ElementsAre(201, 201, 201, 200, 200));
-  EXPECT_EQ(dealt, dealRows(1003, 5, 1));
-  EXPECT_NE(dealt, dealRows(1003, 5, 2));
-  EXPECT_FALSE(std::is_sorted(dealt.begin(), dealt.end()));
+TEST(AssignRows, ShardsAreEvenAndShuffledBySeed) {
+  const auto assigned = assignRows(1003, 5, 1);
+  EXPECT_THAT(sizesOf(assigned, 5), testing::ElementsAre(201, 201, 201, 200, 200));
+  EXPECT_EQ(assigned, assignRows(1003, 5, 1));
+  EXPECT_NE(assigned, assignRows(1003, 5, 2));
+  EXPECT_FALSE(std::is_sorted(assigned.begin(), assigned.end()));
   // No row is bound to a shard: over many seeds each gets its part.
   std::vector<int> first(5);
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) ++first[dealRows(100, 5, seed)[0]];
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) ++first[assignRows(100, 5, seed)[0]];
   for (const int count : first) EXPECT_NEAR(count, 200, 60);
 }
 
-TEST(DealRows, AreWhatTheyWere) {
-  EXPECT_THAT(dealRows(8, 3, 7), testing::ElementsAreArray(dealRows(8, 3, 7)));
-  EXPECT_THAT(sizesOf(dealRows(3, 5, 1), 5), testing::ElementsAre(1, 1, 1, 0, 0));
-  EXPECT_TRUE(dealRows(0, 2, 1).empty());
+TEST(AssignRows, AreWhatTheyWere) {
+  EXPECT_THAT(assignRows(8, 3, 7), testing::ElementsAreArray(assignRows(8, 3, 7)));
+  EXPECT_THAT(sizesOf(assignRows(3, 5, 1), 5), testing::ElementsAre(1, 1, 1, 0, 0));
+  EXPECT_TRUE(assignRows(0, 2, 1).empty());
 }
 
-TEST(DealStratified, EveryClassIsEven) {
+TEST(AssignStratified, EveryClassIsEven) {
   std::vector<std::int32_t> classes;
   const std::vector<int> counts = {1000, 7, 0, 3, 491};
   for (std::size_t each = 0; each < counts.size(); ++each) {
@@ -41,9 +41,9 @@ TEST(DealStratified, EveryClassIsEven) {
                    static_cast<std::int32_t>(each));
   }
   constexpr int kShards = 4;
-  const auto dealt = dealStratified(classes, kShards, 3);
+  const auto assigned = assignStratified(classes, kShards, 3);
   std::map<std::pair<int, int>, int> rows;
-  for (std::size_t row = 0; row < classes.size(); ++row) ++rows[{classes[row], dealt[row]}];
+  for (std::size_t row = 0; row < classes.size(); ++row) ++rows[{classes[row], assigned[row]}];
   for (std::size_t each = 0; each < counts.size(); ++each) {
     for (int shard = 0; shard < kShards; ++shard) {
       const int found = rows[{static_cast<int>(each), shard}];
@@ -51,12 +51,12 @@ TEST(DealStratified, EveryClassIsEven) {
       EXPECT_LE(found, counts[each] / kShards + 1);
     }
   }
-  const auto sizes = sizesOf(dealt, kShards);
+  const auto sizes = sizesOf(assigned, kShards);
   EXPECT_LE(
       *std::max_element(sizes.begin(), sizes.end()) - *std::min_element(sizes.begin(), sizes.end()),
       1);
-  EXPECT_NE(dealt, dealStratified(classes, kShards, 4));
-  EXPECT_TRUE(dealStratified({}, 2, 1).empty());
+  EXPECT_NE(assigned, assignStratified(classes, kShards, 4));
+  EXPECT_TRUE(assignStratified({}, 2, 1).empty());
 }
 
 }  // namespace

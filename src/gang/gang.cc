@@ -179,7 +179,7 @@ void Gang::onExited(const ProcessExited& seen) {
   // The platform told the agent to end, as Kubernetes does when it drains a node; it was not us. A
   // program that ends well then has not done its work, it only has good manners.
   if (seen.exit.asked && phase_ == Phase::kRunning) {
-    return onLost({.task = seen.task, .why = "it was told to stop from outside"});
+    return onLost({.task = seen.task, .why = "it was asked to stop from outside"});
   }
   const bool ok = seen.exit.status.ok() && seen.exit.error.empty();
   if (seen.exit.asked) return;

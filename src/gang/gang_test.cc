@@ -390,7 +390,7 @@ TEST(Gang, AnAgentThatWasToldToStopFromOutsideIsReplaced) {
     script.joinAll();
     script.take();
     script.see(ProcessExited{"worker-0", protocol::Exited{.status = status, .asked = true}});
-    EXPECT_THAT(script.take()[0], HasSubstr("was told to stop from outside"));
+    EXPECT_THAT(script.take()[0], HasSubstr("was asked to stop from outside"));
     script.goneAll();
     EXPECT_EQ(script.gang.failures(), 0);
     EXPECT_EQ(script.gang.generation(), 2) << "also a program that ends well when it is told to";

@@ -57,7 +57,7 @@ Decision decide(const Pipeline& pipeline, const std::vector<Part>& parts,
     stop_all(false);
     if (decision.stop.empty()) {
       decision.finish = gang::Outcome::kStopped;
-      decision.reason = "it was told to stop";
+      decision.reason = "it was asked to stop";
     }
     return decision;
   }

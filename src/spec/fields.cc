@@ -469,7 +469,7 @@ void visitJob(FieldVisitor& v, Job& job) {
   v.namedTexts({"env", "The program's environment. Names that begin with `DURE_` are reserved.",
                 "{OMP_NUM_THREADS: 2}"},
                job.env, {.problem = environmentNameProblem, .pattern = kEnvironmentNamePattern});
-  v.whole({"port", "The first of the ports that the processes meet at.", "29500"}, job.port,
+  v.whole({"port", "The first of the ports of the rendezvous of the processes.", "29500"}, job.port,
           {1, 65'535, "auto"});
   v.object({"horovod", "With the strategy `horovod`."}, {},
            [&](FieldVisitor& inner) { visitHorovod(inner, job.horovod); });

@@ -280,7 +280,7 @@ struct Job {
   Cluster kubernetes;
   Program program;
   std::map<std::string, std::string> env;
-  int port = 0;  // the first port that ranks meet at; 0: chosen
+  int port = 0;  // the first port of the rendezvous; 0: chosen
   Horovod horovod;
   Train train;
   Checkpoint checkpoint;

@@ -202,7 +202,7 @@ class Manager {
       asio::post(loop_, [this, asked] {
         if (asked == asked_) return;
         asked_ = asked;
-        coordinator_->stop("it was told to stop", asked == "now");
+        coordinator_->stop("it was asked to stop", asked == "now");
       });
     };
     watcher_ = std::jthread([this, look](const std::stop_token& stop) {

@@ -37,7 +37,7 @@ nlohmann::json resourcesOf(const spec::Job& job, int gpus);
 // Has the nodes fetch a pod's images with the job's secrets.
 void addPullSecrets(const spec::Job& job, nlohmann::json& pod_spec);
 
-// Where the ranks of a job meet: every pod has an address of its own.
+// Where the rendezvous of a job is: every pod has an address of its own.
 int portOf(const spec::Job& job);
 
 // Where pods may be placed: the fields of a pod's "spec" that say so, as far as the job does.
