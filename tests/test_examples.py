@@ -3,7 +3,7 @@ import json
 import shutil
 
 import harness
-from kubernetes import OnKubernetes, RunsOnKubernetes
+from kubernetes import TRAINER_IMAGE, OnKubernetes, RunsOnKubernetes
 
 EXAMPLES = harness.ROOT / "examples"
 # What its output has when it has done what it is there for: an example that is not named here fails.
@@ -66,6 +66,14 @@ class OnACluster(Examples, RunsOnKubernetes, OnKubernetes, harness.Case):
             native = "\ntrain:" in file.read_text()
             words = IMPORTED if native else IMPORTED + EMPTY_IMAGE
             self.assert_done(file, self.on_kubernetes("run", file, *words, code=0, timeout=240))
+
+    def test_an_image_without_the_data_is_brought_it(self):
+        """As PyTorch's image is, which cannot be had here."""
+        words = [*IMPORTED, "--set", f"program.image={TRAINER_IMAGE}",
+                 "--set", "program.command=[ls, /usr/share/datasets/fashion-mnist]"]
+        done = self.on_kubernetes("run", self.dir / "examples/ddp.yaml", *words, code=0, timeout=120)
+        self.assertIn("sending /usr/share/datasets/fashion-mnist", done.err)
+        self.assertIn("train-images-idx3-ubyte.gz", self.lines_of(done.out, 1))
 
 
 harness.main()
