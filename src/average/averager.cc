@@ -415,7 +415,7 @@ class Averager {
     std::vector<double> most(static_cast<std::size_t>(place.elements()),
                              -std::numeric_limits<double>::infinity());
     for (std::size_t model = 0; model < models_.size(); ++model) {
-      const auto array = wholeTensor(model, tensor);
+      auto array = wholeTensor(model, tensor);
       if (!array) return array;
       for (std::size_t i = 0; i < most.size(); ++i) {
         const double number = format::numberAt(*array, static_cast<std::int64_t>(i));

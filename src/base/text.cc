@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -120,7 +121,7 @@ std::optional<Duration> parseDuration(std::string_view text) {
   }
   // A century: far beyond any job, far below overflow.
   if (total > 100.0 * 365 * 86400e3) return std::nullopt;
-  return Duration(static_cast<std::int64_t>(total + 0.5));
+  return Duration(std::llround(total));
 }
 
 std::string formatDuration(Duration duration) {

@@ -189,7 +189,7 @@ Status removePipeline(Context& context, runs::Runs& runs, const runs::RunId& id,
     }
     return (*pipeline)->remove();
   };
-  if (const Status removed = inCluster(); !removed) {
+  if (Status removed = inCluster(); !removed) {
     if (!force) return removed;
     context.err << fmt::format("dure: warning: something of {} may be left in the cluster: {}\n",
                                id.text(), removed.error().message());

@@ -20,9 +20,9 @@ constexpr auto kPartEnds = 30s;
 std::string pathForSteps(const spec::Job& job) {
   const auto given = job.env.find("PATH");
   const char* inherited = std::getenv("PATH");
-  const std::string path = given != job.env.end() ? given->second
-                           : inherited != nullptr ? inherited
-                                                  : "/usr/local/bin:/usr/bin:/bin";
+  std::string path = given != job.env.end() ? given->second
+                     : inherited != nullptr ? inherited
+                                            : "/usr/local/bin:/usr/bin:/bin";
   const std::string own = std::filesystem::path(agentProgram()).parent_path().string();
   for (const std::string& directory : split(path, ':')) {
     if (directory == own) return path;

@@ -159,7 +159,7 @@ Progress PartExecutor::look(const std::string& part) {
     int status = 0;
     const pid_t gone = waitpid(*child.pid, &status, WNOHANG);
     if (gone == *child.pid) {
-      const Progress progress = ended(child, status);
+      Progress progress = ended(child, status);
       children_.erase(found);
       return progress;
     }

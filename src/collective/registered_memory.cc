@@ -287,8 +287,9 @@ class Registry {
     for (const auto& [begin, range] : ranges_) {
       if (makePrivate(range, file_.get(), true)) continue;
       // No memory for a copy: then what the parent has, but what is written stays here.
-      mmap(range.pages.data(), range.pages.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-           file_.get(), static_cast<off_t>(range.offset));
+      static_cast<void>(mmap(range.pages.data(), range.pages.size(), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_FIXED, file_.get(),
+                             static_cast<off_t>(range.offset)));
     }
     ranges_.clear();
     file_.reset();

@@ -340,7 +340,7 @@ void Coordinator::work() {
       for (const gang::Entry& entry : entries) {
         logDebug(kPart, "writes {} to the journal", gang::entryKindName(entry.kind));
       }
-      performWrites(std::move(entries));
+      performWrites(entries);
       continue;
     }
     const gang::Action action = std::move(pending_.front());
@@ -368,7 +368,7 @@ void Coordinator::perform(const gang::Action& action) {
   if (finished_) std::exchange(finished_, nullptr)(finish.outcome, finish.reason);
 }
 
-void Coordinator::performWrites(std::vector<gang::Entry> entries) {
+void Coordinator::performWrites(const std::vector<gang::Entry>& entries) {
   if (broken_) return written(entries, {});
   writing_ = true;
   journal_.append(entries, [this, entries](const Status& status) { written(entries, status); });

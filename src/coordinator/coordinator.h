@@ -79,7 +79,7 @@ class Coordinator {
   void see(const gang::Seen& seen);
   void work();
   void perform(const gang::Action& action);
-  void performWrites(std::vector<gang::Entry> entries);
+  void performWrites(const std::vector<gang::Entry>& entries);
   void written(const std::vector<gang::Entry>& entries, const Status& status);
   void performStart();
   void performRelease();

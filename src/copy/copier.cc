@@ -65,7 +65,7 @@ class Copier {
     auto staging = StagingFolder::make(options_.folder, "dure-copy");
     if (!staging) return std::move(staging).error();
     auto staged = plain ? stageCopies(*staging, options_.data.path, true) : stageSets(*staging);
-    if (!staged) return withFinalNames(std::move(staged).error(), *staging);
+    if (!staged) return withFinalNames(staged.error(), *staging);
     if (auto indexed = stageWordIndex(*staging); !indexed) return std::move(indexed).error();
     if (auto kept = keepAll(*staging); !kept) return std::move(kept).error();
     return report_;
@@ -85,7 +85,7 @@ class Copier {
   }
 
   // People know the files by the names that they will have.
-  Error withFinalNames(Error error, const StagingFolder& staging) const {
+  Error withFinalNames(const Error& error, const StagingFolder& staging) const {
     std::string text = error.message();
     const std::string from = staging.path("");
     for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {

@@ -107,7 +107,7 @@ constexpr const char* kEndings[] = {".csv", ".csv.gz", ".tsv", ".tsv.gz"};
 // The file of a split in a directory: NAME.csv and the like, or NAME itself.
 std::string findFile(const std::string& directory, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    const std::string path = fmt::format("{}/{}", directory, name);
+    std::string path = fmt::format("{}/{}", directory, name);
     for (const char* ending : kEndings) {
       if (fileExists(path + ending)) return path + ending;
     }

@@ -37,10 +37,10 @@ std::string formalReason(const std::string& text) {
 }
 
 std::string choose(const protocol::Exited& exit) {
-  if (const std::string line = formalReason(exit.errors); !line.empty()) return line;
-  if (const std::string line = trainersReason(exit.errors); !line.empty()) return line;
-  if (const std::string line = firstComplaint(exit.errors); !line.empty()) return line;
-  if (const std::string line = formalReason(exit.tail); !line.empty()) return line;
+  if (std::string line = formalReason(exit.errors); !line.empty()) return line;
+  if (std::string line = trainersReason(exit.errors); !line.empty()) return line;
+  if (std::string line = firstComplaint(exit.errors); !line.empty()) return line;
+  if (std::string line = formalReason(exit.tail); !line.empty()) return line;
   // Nobody who is killed has said why.
   return exit.status.signal != 0 ? "" : lastLine(exit.errors);
 }

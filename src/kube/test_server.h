@@ -34,7 +34,7 @@ class TestServer {
     listener_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t length = sizeof(address);
-    bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length);
+    static_cast<void>(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length));
     getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length);
     listen(listener_.get(), 16);
     port_ = ntohs(address.sin_port);

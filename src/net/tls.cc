@@ -23,14 +23,14 @@ unsigned int giveSecret(SSL* connection, unsigned char* key, unsigned int size) 
   const auto* secret =
       static_cast<std::string*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), secretIndex()));
   if (secret == nullptr || secret->empty() || secret->size() > size) return 0;
-  std::memcpy(key, secret->data(), secret->size());
+  std::copy(secret->begin(), secret->end(), key);
   return static_cast<unsigned int>(secret->size());
 }
 
 unsigned int asClient(SSL* connection, const char*, char* identity, unsigned int identity_size,
                       unsigned char* key, unsigned int size) {
   if (std::strlen(kIdentity) >= identity_size) return 0;
-  std::strcpy(identity, kIdentity);
+  std::memcpy(identity, kIdentity, std::strlen(kIdentity) + 1);
   return giveSecret(connection, key, size);
 }
 

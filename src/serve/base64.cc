@@ -12,9 +12,9 @@ constexpr std::array<std::uint8_t, 256> base64Digits() {
   std::array<std::uint8_t, 256> digits{};
   for (auto& digit : digits) digit = kNoDigit;
   std::uint8_t next = 0;
-  for (char c = 'A'; c <= 'Z'; ++c) digits[static_cast<std::size_t>(c)] = next++;
-  for (char c = 'a'; c <= 'z'; ++c) digits[static_cast<std::size_t>(c)] = next++;
-  for (char c = '0'; c <= '9'; ++c) digits[static_cast<std::size_t>(c)] = next++;
+  for (unsigned char c = 'A'; c <= 'Z'; ++c) digits[c] = next++;
+  for (unsigned char c = 'a'; c <= 'z'; ++c) digits[c] = next++;
+  for (unsigned char c = '0'; c <= '9'; ++c) digits[c] = next++;
   digits['+'] = digits['-'] = 62;
   digits['/'] = digits['_'] = 63;
   return digits;

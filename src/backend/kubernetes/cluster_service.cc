@@ -50,7 +50,7 @@ std::string addressOf(const json& service) {
     return fmt::format("http://NODE:{}/", spec.at("ports").at(0).value("nodePort", 0));
   }
   const std::string address = spec.value("clusterIP", "");
-  const std::string inside = address.empty() ? "" : fmt::format("http://{}/", address);
+  std::string inside = address.empty() ? "" : fmt::format("http://{}/", address);
   if (type != "LoadBalancer" || inside.empty()) return inside;
   return inside + " inside the cluster; its load balancer has no address yet";
 }
@@ -179,7 +179,7 @@ Status stopService(kube::KubeClient& client, const ClusterPlace& place, const st
   if (!deployment && deployment.error().code() == Code::kNotFound) return {};
   if (!deployment) return deployment.error();
   if (!isOf(*deployment, place)) return {};
-  const auto removed =
+  auto removed =
       client.remove(address, {.propagation = "Foreground",
                               .uid = deployment->at("metadata").at("uid").get<std::string>()});
   if (!removed) return removed;

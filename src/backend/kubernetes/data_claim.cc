@@ -138,7 +138,7 @@ class DataClaim {
 
   Status fill(const json& claim) {
     HelperPod pod(client_, client_.access().name_space, job_);
-    const auto started = pod.start(
+    auto started = pod.start(
         {.name = name_ + "-fill",
          .labels = labels(),
          .owner = ownerReference(claim),

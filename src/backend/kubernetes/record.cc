@@ -241,15 +241,16 @@ Result<bool> KubeJournal::isOurs() const {
 
 void KubeJournal::append(const std::vector<gang::Entry>& entries,
                          std::function<void(const Status&)> written) {
-  writer_ = std::jthread([this, entries, written = std::move(written)](std::stop_token stop) {
-    const bool ends = std::any_of(entries.begin(), entries.end(), [](const gang::Entry& entry) {
-      return entry.outcome.has_value();
-    });
-    if (ends && before_end_) before_end_();
-    Status status = write(entries, stop);
-    if (stop.stop_requested()) return;
-    asio::post(loop_, [status = std::move(status), written] { written(status); });
-  });
+  writer_ =
+      std::jthread([this, entries, written = std::move(written)](const std::stop_token& stop) {
+        const bool ends = std::any_of(entries.begin(), entries.end(), [](const gang::Entry& entry) {
+          return entry.outcome.has_value();
+        });
+        if (ends && before_end_) before_end_();
+        Status status = write(entries, stop);
+        if (stop.stop_requested()) return;
+        asio::post(loop_, [status = std::move(status), written] { written(status); });
+      });
 }
 
 Status KubeJournal::write(const std::vector<gang::Entry>& entries, const std::stop_token& stop) {

@@ -28,13 +28,13 @@ Status VolumePod::find(const Wait& wait) {
   }
   const auto record = client_.get({kube::kinds::kConfigMaps, run_.name_space, run_.object(), ""});
   if (!record) return record.error();
-  const auto started = helper_.start({.name = run_.object() + "-fetch",
-                                      .labels = labelsOf(run_, "fetch"),
-                                      .owner = ownerReference(*record),
-                                      .volumes = volumesOf(job_, true),
-                                      .mounts = mountsOf(job_, kPodWorkdir, true),
-                                      .purpose = "looks into the volume"},
-                                     wait);
+  auto started = helper_.start({.name = run_.object() + "-fetch",
+                                .labels = labelsOf(run_, "fetch"),
+                                .owner = ownerReference(*record),
+                                .volumes = volumesOf(job_, true),
+                                .mounts = mountsOf(job_, kPodWorkdir, true),
+                                .purpose = "looks into the volume"},
+                               wait);
   if (!started) return started;
   pod_ = helper_.name();
   container_ = HelperPod::kContainer;
