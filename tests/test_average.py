@@ -15,7 +15,7 @@ import native
 from harness import DURE
 
 
-def write_keras(path, seed, units=3, dtype=numpy.float32, samples=None, extra=(), chunked=False, activation="relu"):
+def write_keras(path, seed, units=3, dtype=numpy.float32, facts=None, extra=(), chunked=False, activation="relu"):
     """A model in Keras' layout, with a batch normalisation, as h5py writes it."""
     random = numpy.random.default_rng(seed)
     layers = {
@@ -32,8 +32,7 @@ def write_keras(path, seed, units=3, dtype=numpy.float32, samples=None, extra=()
         file.attrs["keras_version"] = "2.11.0"
         file.attrs["class_names"] = json.dumps(["cat", "dog"])
         file.attrs["word_index"] = json.dumps({"good": 1})
-        if samples is not None:
-            file.attrs["samples"] = str(samples)
+        file.attrs.update(facts or {})
         weights = file.create_group("model_weights")
         weights.attrs["layer_names"] = numpy.array(list(layers), "S")
         for layer, arrays in layers.items():
@@ -71,6 +70,11 @@ def expected_mean(models, weights=None):
     return out
 
 
+# What a model says of its training, and the average of three models of 100 samples each.
+FACTS = ("data", "samples", "epochs", "workers", "sync", "accuracy", "loss")
+AVERAGED = {"models": "3", "samples": "300", "epochs": "3", "workers": "3", "sync": "step"}
+
+
 class Case(harness.Case):
     def average(self, *arguments, code=0, **options):
         return self.dure("average", *arguments, code=code, **options)
@@ -106,7 +110,7 @@ class Keras(Case):
         # Names by their numbers.
         self.assertLess(done.out.index("2-model"), done.out.index("10-model"))
         with h5py.File(self.dir / "models/final.h5") as final, h5py.File(self.dir / "models/0-model.h5") as first:
-            self.assertEqual(dict(final.attrs), dict(first.attrs))
+            self.assertEqual(dict(final.attrs), {**first.attrs, "models": "12"})
             self.assertEqual(list(final["model_weights"].attrs["layer_names"]), [b"dense", b"bn"])
             self.assertEqual(list(final["model_weights/bn"].attrs["weight_names"]),
                              list(first["model_weights/bn"].attrs["weight_names"]))
@@ -136,10 +140,26 @@ class Keras(Case):
 
     def test_weights_by_samples(self):
         (self.dir / "models").mkdir()
-        models = [write_keras(self.dir / f"models/{i}.h5", i, samples=count)
+        models = [write_keras(self.dir / f"models/{i}.h5", i, facts={"samples": str(count)})
                   for i, count in enumerate((100, 300))]
-        self.average("--dir", "models", "--savefile", "final.h5", "--weights", "samples")
-        self.assert_close(read_keras(self.dir / "final.h5"), expected_mean(models, [100, 300]), 1e-6)
+        self.average("--dir", "models", "--savefile", "models/final.h5", "--weights", "samples")
+        self.assert_close(read_keras(self.dir / "models/final.h5"), expected_mean(models, [100, 300]), 1e-6)
+        # The average is of all 400.
+        models.append(write_keras(self.dir / "other.h5", 2, facts={"samples": "200"}))
+        self.average("models/final.h5", "other.h5", "--savefile", "all.h5", "--weights", "samples")
+        expected = expected_mean([read_keras(self.dir / "models/final.h5"), models[2]], [400, 200])
+        self.assert_close(read_keras(self.dir / "all.h5"), expected, 1e-6)
+
+    def test_the_average_says_how_it_was_trained(self):
+        (self.dir / "models").mkdir()
+        for i in range(3):
+            write_keras(self.dir / f"models/{i}.h5", i, facts={
+                "data": f"{i}.npz", "samples": "100", "epochs": "3", "workers": "1", "sync": "step",
+                "accuracy": "0.75", "loss": "0.5"})
+        self.average("--dir", "models", "--savefile", "final.h5")
+        with h5py.File(self.dir / "final.h5") as final:
+            self.assertEqual({name: value for name, value in final.attrs.items()
+                              if name in ("models", *FACTS)}, AVERAGED)
 
     def test_median_and_trimmed_mean(self):
         models = self.write_models(5)
@@ -284,6 +304,20 @@ class Safetensors(Case):
         numpy.testing.assert_allclose(final["bn.running_var"], total, rtol=1e-5)
         self.assertEqual(final["bn.num_batches_tracked"], 20)
 
+    def test_the_average_says_how_it_was_trained(self):
+        facts = {"samples": "100", "epochs": "3", "workers": "1", "sync": "step"}
+        # With and without room in the header for what is said now.
+        for i, more in enumerate(({**facts, "accuracy": "0.75", "loss": "0.5"}, facts, {})):
+            for j in range(3):
+                self.write_tensors(self.dir / f"{i}/{j}.safetensors", {"fc.weight": numpy.full(5, j, numpy.float32)},
+                                   {"classes": "[]", **more})
+            self.average("--dir", str(i), "--savefile", f"{i}/final.safetensors")
+            final = self.dir / f"{i}/final.safetensors"
+            numpy.testing.assert_array_equal(native.read_safetensors(final)["fc.weight"], numpy.ones(5))
+            data = final.read_bytes()
+            header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+            self.assertEqual(header["__metadata__"], {"classes": "[]", **(AVERAGED if more else {"models": "3"})})
+
 
 class TorchScript(Case):
     PROGRAM = """
@@ -303,7 +337,8 @@ for i in range(3):
     for _ in range(i + 1):
         net(torch.randn(8, 1, 5, 5))
     net.eval()
-    torch.jit.save(torch.jit.script(net), f"m/{i}.pt", _extra_files={"dure/samples": str(i + 1)})
+    torch.jit.save(torch.jit.script(net), f"m/{i}.pt", _extra_files={
+        "dure/samples": str(i + 1), "dure/data": f"{i}.npz", "dure/epochs": "3", "dure/accuracy": "0.75", "mine": "x"})
     models.append(net)
 """
     CHECK = """
@@ -319,6 +354,11 @@ for name, value in final.state_dict().items():
     if name.endswith("running_var"):
         expected = expected + ((means - means.mean(0)) ** 2).mean(0)
     assert torch.allclose(value.double(), expected, atol=1e-6), name
+import zipfile
+with zipfile.ZipFile("final.pt") as archive:
+    assert archive.testzip() is None
+    said = {name.split("/extra/")[1]: archive.read(name) for name in archive.namelist() if "/extra/" in name}
+assert said == {"dure/samples": b"6", "dure/epochs": b"3", "dure/models": b"3", "mine": b"x"}, said
 print("same", final(torch.ones(1, 1, 5, 5)).shape)
 """
 

@@ -16,6 +16,7 @@
 
 #include <fmt/core.h>
 
+#include "average/facts.h"
 #include "average/match.h"
 #include "base/fd.h"
 #include "base/files.h"
@@ -55,6 +56,7 @@ class Averager {
     }
     if (auto weighed = weigh(); !weighed) return std::move(weighed).error();
     plans_ = planTensors(models_[0].content.tensors);
+    if (auto planned = planFacts(); !planned) return std::move(planned).error();
     if (auto checked = checkWholeNumbers(); !checked) return std::move(checked).error();
     const fs::path output = options_.output;
     auto staging = StagingFolder::make(output.parent_path().string(), "dure-average");
@@ -282,7 +284,7 @@ class Averager {
     format::DType type = place.dtype;
     fromDoubles(type, sums, place.swapped, bytes.data());
     auto wrote = put(bytes.data(), bytes.size(),
-                     place.offset + static_cast<std::uint64_t>(piece.begin) * width);
+                     placeOf(place.offset) + static_cast<std::uint64_t>(piece.begin) * width);
     if (!wrote) return wrote;
     return release(bytes.size() * (models_.size() + 1));
   }
@@ -295,18 +297,47 @@ class Averager {
            });
   }
 
+  Status planFacts() {
+    facts_ = averagedFacts(models_);
+    if (facts_.empty() || isKeras()) return {};
+    auto edit = format::editTexts(files_[0], facts_);
+    if (!edit) return std::move(edit).error();
+    edit_ = *std::move(edit);
+    return {};
+  }
+
+  bool isKeras() const {
+    const std::string kind = kindOfFile(options_.output);
+    return kind == ".h5" || kind == ".hdf5";
+  }
+
+  // Where in the result a byte of the first model stands.
+  std::uint64_t placeOf(std::uint64_t offset) const {
+    return offset < edit_.end ? offset : offset - edit_.end + edit_.begin + edit_.bytes.size();
+  }
+
   // Everything of the first model that is not overwritten by pieces.
   Status writeRest() {
+    const auto* const edited = reinterpret_cast<const std::byte*>(edit_.bytes.data());
+    if (auto wrote = put(edited, edit_.bytes.size(), edit_.begin); !wrote) return wrote;
     std::uint64_t at = 0;
-    const auto copy_to = [&](std::uint64_t end) -> Status {
+    const auto copy = [&](std::uint64_t end) -> Status {
       constexpr std::uint64_t kAtOnce = 8u << 20u;
       while (at < end) {
         const std::uint64_t size = std::min(kAtOnce, end - at);
-        if (auto wrote = put(files_[0].bytes.data() + at, size, at); !wrote) return wrote;
+        auto wrote = put(files_[0].bytes.data() + at, size, placeOf(at));
+        if (!wrote) return wrote;
         at += size;
         if (auto goes_on = release(size); !goes_on) return goes_on;
       }
       return {};
+    };
+    const auto copy_to = [&](std::uint64_t end) -> Status {
+      if (at < edit_.begin) {
+        if (auto copied = copy(std::min(end, edit_.begin)); !copied) return copied;
+      }
+      if (end > edit_.begin) at = std::max(at, edit_.end);
+      return copy(end);
     };
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       if (!isAveraged(i)) continue;
@@ -372,7 +403,8 @@ class Averager {
       const auto made = counter ? largest(i) : averageWhole(i);
       if (!made) return made.error();
       if (!tensors(0)[i].packed) {
-        if (auto wrote = put(made->data, made->bytes(), tensors(0)[i].offset); !wrote) return wrote;
+        auto wrote = put(made->data, made->bytes(), placeOf(tensors(0)[i].offset));
+        if (!wrote) return wrote;
       } else if (auto wrote = format::rewritePacked(path, {{tensors(0)[i].key, *made}}); !wrote) {
         return wrote;
       }
@@ -434,7 +466,9 @@ class Averager {
     if (models_[0].content.checksummed.empty()) return {};
     const auto made = format::mapFile(path);
     if (!made) return made.error();
-    for (const format::ChecksummedPart& part : models_[0].content.checksummed) {
+    const auto content = format::findTensors(*made);
+    if (!content) return content.error();
+    for (const format::ChecksummedPart& part : content->checksummed) {
       const std::uint32_t sum = format::crc32Of(made->bytes.subspan(part.offset, part.size));
       for (const std::uint64_t at : part.checksums) {
         auto wrote = put(reinterpret_cast<const std::byte*>(&sum), sizeof sum, at);
@@ -452,6 +486,9 @@ class Averager {
     if (auto averaged = averagePieces(); !averaged) return averaged;
     if (auto wrote = writeOthers(path); !wrote) return wrote;
     if (auto wrote = writeChecksums(path); !wrote) return wrote;
+    if (isKeras() && !facts_.empty()) {
+      if (auto wrote = format::rewriteKerasTexts(path, facts_); !wrote) return wrote;
+    }
     if (fsync(fd_.get()) != 0) return systemError("write " + options_.output + ": sync");
     fd_.reset();
     return readBack(path);
@@ -476,6 +513,8 @@ class Averager {
   std::vector<NamedModel> models_;
   std::vector<TensorPlan> plans_;
   std::vector<std::size_t> differing_;  // tensors of whole numbers that are not equal
+  format::TextChanges facts_;
+  format::FileEdit edit_;  // of the first model's bytes, so that the result says these facts
   AverageReport report_;
   Fd fd_;
   std::atomic<std::uint64_t> unreleased_{0};

@@ -28,8 +28,8 @@ struct AverageReport {
 using AverageProgress = std::function<Status(std::uint64_t done, std::uint64_t of)>;
 
 // Writes a model that is the first one in everything but its weights, which are those of all models
-// combined, some megabytes at a time. Sums are in double. Written beside its place, synced,
-// renamed.
+// combined, some megabytes at a time, and what it says of its training (facts.h). Sums are in
+// double. Written beside its place, synced, renamed.
 //
 // Invalid, in one sentence that names file, layer and shapes, if the models do not match, or if a
 // number is NaN or infinite. The variances of batch normalisations are those of all data together;

@@ -1,6 +1,8 @@
 // Where the weights of a Keras file lie. HDF5's library says it, in a process of its own; the
 // numbers are then read and written without the library.
 
+#include <array>
+
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +22,8 @@ using nlohmann::json;
 constexpr std::size_t kMostTensors = 1'000'000;
 constexpr const char* kWeights = "model_weights";
 constexpr const char* kOptimizer = "optimizer_weights";
+constexpr std::array<const char*, 8> kTexts = {"model_config", "class_names", "data", "samples",
+                                               "epochs",       "workers",     "sync", "models"};
 
 // The place of a data set as a line of JSON; an offset below 0: it is not in one piece.
 struct Finder {
@@ -69,7 +73,7 @@ Status writePlaces(const FileBytes& bytes, int fd) {
   const H5Id file = openHdf5(bytes.bytes);
   if (!file) return hdf5Error(bytes.name);
   json texts = json::object();
-  for (const char* name : {"model_config", "class_names", "samples"}) {
+  for (const char* name : kTexts) {
     if (!hasAttribute(file.get(), name)) continue;
     const auto read = readTexts(file.get(), name, bytes.size());
     if (read && read->size() == 1) texts[name] = read->front();

@@ -158,6 +158,20 @@ std::vector<std::size_t> writingOrder(const NamedArrays& arrays) {
 }
 
 // The whole of the file before the data, padded so that the data begins at a multiple of kAlign.
+Result<std::string> headerBytes(const ordered_json& header) {
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const ordered_json::exception&) {
+    return Error(Code::kInvalid, "a name or a text of the metadata is not UTF-8");
+  }
+  const std::size_t used = sizeof(std::uint64_t) + text.size();
+  text.append((kAlign - used % kAlign) % kAlign, ' ');
+  if (text.size() > kMaxHeaderText) return Error(Code::kInvalid, "there are too many arrays");
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
 Result<std::string> makeHeader(const Safetensors& content, const std::vector<std::size_t>& order) {
   ordered_json header = ordered_json::object();
   if (!content.metadata.empty()) header[kMetadata] = content.metadata;
@@ -172,17 +186,7 @@ Result<std::string> makeHeader(const Safetensors& content, const std::vector<std
         {"dtype", nameOf(array.dtype)}, {"shape", array.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (const ordered_json::exception&) {
-    return Error(Code::kInvalid, "a name or a text of the metadata is not UTF-8");
-  }
-  const std::size_t used = sizeof(std::uint64_t) + text.size();
-  text.append((kAlign - used % kAlign) % kAlign, ' ');
-  if (text.size() > kMaxHeaderText) return Error(Code::kInvalid, "there are too many arrays");
-  const std::uint64_t length = text.size();
-  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+  return headerBytes(header);
 }
 
 template <typename Write>
@@ -249,6 +253,27 @@ Result<PlacedArrays> placeSafetensors(const FileBytes& file) {
                               .offset = data_offset + entry.begin});
   }
   return content;
+}
+
+Result<std::pair<std::string, std::size_t>> changedHeader(
+    const FileBytes& file, const std::map<std::string, std::optional<std::string>>& changes) {
+  const auto sound = placeSafetensors(file);
+  if (!sound) return sound.error();
+  Cursor cursor(file);
+  const auto length = cursor.little<std::uint64_t>("the header's size");
+  if (!length) return length.error();
+  const std::size_t end = cursor.offset() + static_cast<std::size_t>(*length);
+  ordered_json header = ordered_json::parse(file.text().substr(cursor.offset(), *length));
+  for (const auto& [name, text] : changes) {
+    if (text) {
+      header[kMetadata][name] = *text;
+    } else if (header.contains(kMetadata)) {
+      header[kMetadata].erase(name);
+    }
+  }
+  auto bytes = headerBytes(header);
+  if (!bytes) return std::move(bytes).error();
+  return std::pair(*std::move(bytes), end);
 }
 
 Result<Safetensors> parseSafetensors(const FileBytes& file) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
@@ -24,6 +25,11 @@ struct PlacedArrays {
   std::map<std::string, std::string> metadata;
 };
 Result<PlacedArrays> placeSafetensors(const FileBytes& file);
+
+// The file's header with these texts in its metadata, or without them where they are nothing, and
+// where the old header ends.
+Result<std::pair<std::string, std::size_t>> changedHeader(
+    const FileBytes& file, const std::map<std::string, std::optional<std::string>>& changes);
 
 // writeSafetensors to an open file, which is left as it is if that fails.
 Status writeSafetensorsTo(int fd, const Safetensors& content);

@@ -49,8 +49,8 @@ struct ModelTensors {
 // lies within it, and no two of them share a byte.
 
 // An .h5 file as Keras writes it, with or without an architecture: what is below model_weights, or
-// else everything but the optimizer's state. The texts are the attributes model_config,
-// class_names and samples. The file is read in a process of its own, as by readKeras.
+// else everything but the optimizer's state. The texts are some attributes: model_config,
+// class_names, samples, … The file is read in a process of its own, as by readKeras.
 Result<ModelTensors> findKerasTensors(const FileBytes& file);
 // A .safetensors file; the texts are its metadata.
 Result<ModelTensors> findSafetensorsTensors(const FileBytes& file);

@@ -173,6 +173,17 @@ Result<std::array<std::uint64_t, 2>> checksumPlaces(const FileBytes& file,
   return std::array<std::uint64_t, 2>{at, member.entry_offset + kZipCentralCrc};
 }
 
+Result<std::string_view> entryBytes(const FileBytes& file, const ZipMember& member) {
+  const char* const what = "an entry of the zip file's directory";
+  const auto entry = recordAt(file, member.entry_offset, kZipCentralSize, kZipCentral, what);
+  if (!entry) return entry.error();
+  Cursor cursor(file, member.entry_offset);
+  const std::size_t behind = std::size_t{entry->u16(28)} + entry->u16(30) + entry->u16(32);
+  const auto bytes = cursor.take(kZipCentralSize + behind, what);
+  if (!bytes) return bytes.error();
+  return std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+}
+
 Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member) {
   const auto local = recordAt(file, member.header_offset, kZipLocalSize, kZipLocal, "zip member");
   if (!local) return local.error();

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -29,6 +30,9 @@ Result<std::vector<ZipMember>> readZipDirectory(const FileBytes& file);
 // Where in the file a member's checksum stands, twice: before or behind its bytes, and in the
 // directory.
 Result<std::array<std::uint64_t, 2>> checksumPlaces(const FileBytes& file, const ZipMember& member);
+
+// The member's entry in the directory as it stands there.
+Result<std::string_view> entryBytes(const FileBytes& file, const ZipMember& member);
 
 // The member's bytes as they lie in the file.
 Result<FileBytes> packedBytes(const FileBytes& file, const ZipMember& member);

@@ -18,7 +18,7 @@ constexpr const char* kClasses = "classes";
 constexpr const char* kWords = "words";
 constexpr const char* kSampleType = "input_type";
 constexpr std::array kTrainedFacts{"data", "samples",  "epochs", "workers",
-                                   "sync", "accuracy", "loss"};
+                                   "sync", "accuracy", "loss",   "models"};
 constexpr std::size_t kMostOfWordIndex = std::size_t{256} << 20;
 // Before the first word: padding, start, unknown.
 constexpr std::int64_t kFirstIndex = 3;

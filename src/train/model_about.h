@@ -20,14 +20,15 @@ struct ModelAbout {
   std::string sample_type;               // of the data, as numpy says it: "uint8"; or empty
   // Which word each number stands for, a line each, from 0 on; empty: nobody knows.
   std::string word_lines;
-  // How it was trained: "data", "samples", "epochs", "workers", "sync", "accuracy", "loss". No
-  // date, so that the same training makes the same bytes.
+  // How it was trained: "data", "samples", "epochs", "workers", "sync", "accuracy", "loss"; of an
+  // average, "models": of how many. No date, so that the same training makes the same bytes.
   std::map<std::string, std::string> trained;
 
   // Of all that metadata() has.
-  static constexpr std::array<const char*, 14> kMetadataNames{
-      "input_shape", "input",   "input_scale", "input_offset", "classes", "input_type", "words",
-      "data",        "samples", "epochs",      "workers",      "sync",    "accuracy",   "loss"};
+  static constexpr std::array<const char*, 15> kMetadataNames{
+      "input_shape", "input", "input_scale", "input_offset", "classes",
+      "input_type",  "words", "data",        "samples",      "epochs",
+      "workers",     "sync",  "accuracy",    "loss",         "models"};
 
   // As texts by name, for formats that hold such: {"input_scale": "0.0039", …}.
   std::map<std::string, std::string> metadata() const;

@@ -61,6 +61,7 @@ function trainingOf(trained: Trained, t: ServeText, language: Language): Fact[] 
   const count = (value: number | undefined): string | undefined => (value === undefined ? undefined : whole(value, language));
   const samples = trained.samples === undefined ? "" : t.samples(whole(trained.samples, language));
   return [
+    [t.average, trained.models === undefined ? undefined : t.models_count(whole(trained.models, language))],
     [t.data, [trained.data, samples].filter(Boolean).join(", ")],
     [t.epochs, count(trained.epochs)],
     [t.workers, count(trained.workers)],

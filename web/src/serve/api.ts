@@ -7,6 +7,7 @@ export interface Trained {
   epochs?: number;
   workers?: number;
   sync?: string | { every?: number };
+  models?: number;
   accuracy?: number;
   loss?: number;
   date?: string;

@@ -110,6 +110,8 @@ export const en = {
   sync_step: "gradients, at every step",
   sync_every: (steps: string) => `weights, every ${steps} steps`,
   sync_end: "weights, averaged once at the end",
+  average: "Average",
+  models_count: (count: string) => `of ${count} models`,
   accuracy: "Accuracy",
   loss: "Loss",
   date: "Date",

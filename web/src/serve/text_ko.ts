@@ -111,6 +111,8 @@ export const ko: ServeText = {
   sync_step: "매 스텝마다 그래디언트 공유",
   sync_every: (steps) => `${steps}스텝마다 가중치 평균`,
   sync_end: "마지막에 한 번 가중치 평균",
+  average: "평균",
+  models_count: (count) => `모델 ${count}개의 평균`,
   accuracy: "정확도",
   loss: "손실",
   date: "학습한 시각",
