@@ -20,6 +20,19 @@ from serving import png
 
 MODELS = None
 
+# A module of somebody's own, to be trained on texts.
+EMBEDDING = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(16, 4)
+        self.fc = torch.nn.Linear(4, 2)
+    def forward(self, x):
+        return self.fc(self.embedding(x).mean(1))
+torch.jit.script(Net()).save('embedding.pt')
+"""
+
 
 def setUpModule():
     global MODELS
@@ -195,6 +208,21 @@ class Serve(serving.ServerCase):
             return b""
         except OSError:
             return b""
+
+    def test_a_torchscript_module_takes_raw_text(self):
+        folder = MODELS.dir
+        # In a file: TorchScript reads the source.
+        (folder / "embedding.py").write_text(EMBEDDING)
+        harness.run_text([harness.PYTHON, "embedding.py"], cwd=folder)
+        MODELS.train("{file: embedding.pt, vocabulary: 16}", "words.npz", 2, "script.pt")
+        self.serve(folder / "script.pt")
+        text, numbers = "A good, FINE film! Unheard", [0] * 6 + [1, 14, 4, 5, 10, 2]
+        self.assertEqual(self.predict("script", [text]), self.predict("script", [numbers]))
+        model = json.loads(self.get("/api/models")[1])["models"][0]
+        self.assertEqual((model["kind"], model["vocabulary"]), ("text", 16))
+        status, reply = self.post("/v1/models/script:predict", {"instances": [[16] * 12]})
+        self.assertEqual(status, 400)
+        self.assertIn("16 words", reply["error"])
 
     def test_a_model_is_waited_for_and_replaced_under_load(self):
         path = self.dir / "model.h5"

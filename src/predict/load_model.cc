@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include <fmt/core.h>
@@ -45,7 +46,9 @@ void describeAbout(const train::ModelAbout& about, serve::ModelInfo& info) {
   info.dtype = typeOfSamples(about, info.words);
   if (info.words) {
     info.kind = serve::InputKind::kText;
-    info.index = serve::WordIndex(about.word_lines, info.vocabulary);
+    const std::int64_t known =
+        info.vocabulary > 0 ? info.vocabulary : std::numeric_limits<std::int64_t>::max();
+    info.index = serve::WordIndex(about.word_lines, known);
   } else if (looksLikeImage(info.shape)) {
     info.kind = serve::InputKind::kImage;
   }
@@ -162,6 +165,7 @@ Loaded loadScript(const std::string& path) try {
   info.shape = about.sample;
   info.any_shape = about.sample.empty();
   info.words = info.any_shape ? takesWords(module) : about.words;
+  info.vocabulary = about.words ? about.vocabulary : 0;
   for (const at::Tensor& parameter : module.parameters()) info.parameters += parameter.numel();
   describeAbout(about, info);
   if (module.hasattr("class_names") && info.class_names.empty()) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kClasses = "classes";
 constexpr const char* kWords = "words";
+constexpr const char* kVocabulary = "vocabulary";
 constexpr const char* kSampleType = "input_type";
 constexpr std::array kTrainedFacts{"data", "samples",  "epochs", "workers",
                                    "sync", "accuracy", "loss",   "models"};
@@ -50,6 +51,7 @@ std::map<std::string, std::string> ModelAbout::metadata() const {
   if (!class_names.empty()) texts[kClasses] = classNamesText(class_names);
   if (!sample_type.empty()) texts[kSampleType] = sample_type;
   if (!word_lines.empty()) texts[kWords] = word_lines;
+  if (words && vocabulary > 0) texts[kVocabulary] = std::to_string(vocabulary);
   return texts;
 }
 
@@ -58,7 +60,7 @@ void ModelAbout::readMetadata(const std::map<std::string, std::string>& texts) {
     const auto found = texts.find(name);
     return found == texts.end() ? std::string() : found->second;
   };
-  const auto number = [&](const char* name, float& out) {
+  const auto number = [&](const char* name, auto& out) {
     const std::string value = text(name);
     std::from_chars(value.data(), value.data() + value.size(), out);
   };
@@ -72,6 +74,7 @@ void ModelAbout::readMetadata(const std::map<std::string, std::string>& texts) {
   if (!text("input").empty()) words = text("input") == "words";
   number("input_scale", scaling.factor);
   number("input_offset", scaling.offset);
+  number(kVocabulary, vocabulary);
   for (const char* name : {kClasses, "class_names"}) {
     if (class_names.empty()) class_names = classNamesOf(text(name));
   }

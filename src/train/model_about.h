@@ -15,6 +15,7 @@ namespace dure::train {
 struct ModelAbout {
   std::vector<std::int64_t> sample;      // the shape of one
   bool words = false;                    // else numbers
+  std::int64_t vocabulary = 0;           // of words: how many there are; 0: the file does not say
   format::Scaling scaling;               // of numbers, before the first layer
   std::vector<std::string> class_names;  // empty: the data names none
   std::string sample_type;               // of the data, as numpy says it: "uint8"; or empty
@@ -25,10 +26,10 @@ struct ModelAbout {
   std::map<std::string, std::string> trained;
 
   // Of all that metadata() has.
-  static constexpr std::array<const char*, 15> kMetadataNames{
-      "input_shape", "input", "input_scale", "input_offset", "classes",
-      "input_type",  "words", "data",        "samples",      "epochs",
-      "workers",     "sync",  "accuracy",    "loss",         "models"};
+  static constexpr std::array<const char*, 16> kMetadataNames{
+      "input_shape", "input", "input_scale", "input_offset", "classes", "input_type",
+      "words",       "data",  "samples",     "epochs",       "workers", "sync",
+      "accuracy",    "loss",  "models",      "vocabulary"};
 
   // As texts by name, for formats that hold such: {"input_scale": "0.0039", …}.
   std::map<std::string, std::string> metadata() const;

@@ -165,6 +165,7 @@ Result<Batch> TrainingData::read(const format::Split& split,
 ModelAbout TrainingData::about() const {
   return {.sample = shape_.sample,
           .words = shape_.words,
+          .vocabulary = shape_.vocabulary,
           .scaling = shape_.words ? format::Scaling() : scaling_,
           .class_names = dataset_.class_names,
           .sample_type = format::dtypeName(dataset_.train->sampleType()),
