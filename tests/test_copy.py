@@ -1,8 +1,10 @@
 """dure copy: data files for workers, judged by numpy."""
+import fcntl
 import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import zipfile
 
@@ -18,6 +20,13 @@ SHARED = harness.ROOT.parent / "shared" / "data"
 def rows_of(x, y):
     """The rows as things that can be sorted and compared, in whichever order they are."""
     return sorted((row.tobytes(), float(label)) for row, label in zip(x, y))
+
+
+def first_block(path):
+    """Where the file's first bytes lie on the disk: FS_IOC_FIEMAP with room for one extent."""
+    with open(path) as file:
+        reply = fcntl.ioctl(file, 0xC020660B, struct.pack("=QQIIII", 0, 1 << 62, 0, 0, 1, 0) + bytes(56))
+    return struct.unpack_from("=Q", reply, 40)[0]
 
 
 class Case(harness.Case):
@@ -56,13 +65,36 @@ class Copies(Case):
 
     def test_copies_share_storage_unless_they_must_not(self):
         native.write_images(self.dir / "data.npz")
-        self.copy("data.npz", "--workers", "3", "--to", "shared")
+        done = self.copy("data.npz", "--workers", "3", "--to", "shared")
+        paths = [self.dir / "shared" / f"{i}.npz" for i in range(3)]
+        if "hard links" in done.out:
+            self.assertEqual({os.stat(path).st_ino for path in paths}, {os.stat(self.dir / "data.npz").st_ino})
+        else:
+            self.assertIn("reflinks", done.out)
+            self.assertEqual({first_block(path) for path in paths}, {first_block(self.dir / "data.npz")})
+            self.assertEqual(len({os.stat(path).st_ino for path in paths}), 3)
         self.copy("data.npz", "--workers", "3", "--to", "apart", "--independent")
-        apart = {os.stat(self.dir / "apart" / name).st_ino for name in self.names("apart")}
-        self.assertEqual(len(apart), 3)
-        for name in self.names("apart"):
-            self.assertEqual(os.stat(self.dir / "apart" / name).st_nlink, 1)
-        self.assertEqual((self.dir / "apart/2.npz").read_bytes(), (self.dir / "data.npz").read_bytes())
+        self.assert_apart("apart")
+
+    def test_independent_copies_take_the_place_of_links(self):
+        native.write_images(self.dir / "data.npz")
+        (self.dir / "out").mkdir()
+        os.link(self.dir / "data.npz", self.dir / "out/0.npz")
+        os.link(self.dir / "data.npz", self.dir / "out/1.npz")
+        os.symlink(self.dir / "data.npz", self.dir / "out/2.npz")
+        done = self.copy("data.npz", "--workers", "3", "--to", "out", "--independent")
+        self.assertNotIn("already", done.out)
+        self.assert_apart("out")
+        # Now they are, so that nothing is left to do.
+        done = self.copy("data.npz", "--workers", "3", "--to", "out", "--independent")
+        self.assertIn("3 were there already", done.out)
+
+    def assert_apart(self, folder):
+        for i in range(3):
+            path = self.dir / folder / f"{i}.npz"
+            self.assertFalse(path.is_symlink())
+            self.assertEqual(os.stat(path).st_nlink, 1)
+            self.assertEqual(path.read_bytes(), (self.dir / "data.npz").read_bytes())
 
     def test_every_format_that_training_reads(self):
         random = numpy.random.default_rng(1)

@@ -41,6 +41,12 @@ bool isSameFile(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, error) && !error;
 }
 
+// Whether the file has this one name, and the name is no link to it.
+bool standsAlone(const std::string& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1;
+}
+
 class Copier {
  public:
   Copier(const CopyOptions& options, const CopyProgress& progress)
@@ -182,6 +188,9 @@ class Copier {
                              one ? "s" : ""));
   }
 
+  // Of a file that has the right bytes: whether it may also share them with others.
+  bool mayStay(const std::string& path) const { return options_.share || standsAlone(path); }
+
   // `from` as 0.npz, 1.npz, …
   Status stageCopies(const StagingFolder& staging, const std::string& from, bool verify) {
     const auto file = format::mapFile(from);
@@ -196,7 +205,7 @@ class Copier {
     for (const std::string& name : report_.names) {
       const std::string path = staging.path(name);
       if (path == from) continue;
-      if (isSameFile(finalPath(name), from)) continue;
+      if (isSameFile(finalPath(name), from) && mayStay(finalPath(name))) continue;
       const auto shared = shareFile(from, path, options_.share);
       if (!shared) return shared.error();
       report_.sharing = *shared;
@@ -287,6 +296,7 @@ class Copier {
           same = compared && *compared;
           if (!same) differ.push_back(name);
         }
+        same = same && mayStay(path);
       }
       if (same) {
         report_.unchanged += name != report_.word_index;
