@@ -6,8 +6,10 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
+import zlib
 
 import numpy
 from PIL import Image
@@ -97,6 +99,16 @@ def png(image):
     out = io.BytesIO()
     Image.fromarray(image).save(out, "PNG")
     return {"b64": base64.b64encode(out.getvalue()).decode()}
+
+
+def png_of_rows(width, height, packed):
+    """A coloured one whose rows are packed already."""
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    content += chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+    return {"b64": base64.b64encode(content).decode()}
 
 
 class ServerCase(harness.Case):

@@ -10,13 +10,14 @@ import subprocess
 import threading
 import time
 import urllib.request
+import zlib
 
 import numpy
 
 import harness
 import serving
 from harness import wait_until
-from serving import png
+from serving import png, png_of_rows
 
 MODELS = None
 
@@ -208,6 +209,22 @@ class Serve(serving.ServerCase):
             return b""
         except OSError:
             return b""
+
+    def test_a_large_picture_takes_no_more_memory_than_its_pixels(self):
+        server = self.serve(self.file("images.h5"))
+        before = harness.peak_kib(server.pid)
+        line = b"\0" + bytes(3 * 8000)
+        for width, height in ((8000, 5000), (1_000_000, 40), (40, 1_000_000)):
+            packer, rows = zlib.compressobj(1), b""
+            left = height * (1 + 3 * width)
+            while left > 0:
+                rows += packer.compress(line[:left])
+                left -= len(line)
+            picture = png_of_rows(width, height, rows + packer.flush())
+            self.assertLess(len(picture["b64"]), 1_000_000)
+            self.assertTrue(close(self.predict("images", [picture]), self.predict("images", [[[0] * 8] * 8]), 1e-6))
+        # 120 MB of them.
+        self.assertLess(harness.peak_kib(server.pid) - before, 170_000)
 
     def test_a_torchscript_module_takes_raw_text(self):
         folder = MODELS.dir

@@ -34,58 +34,101 @@ Result<Picture> decodePngPicture(std::string_view bytes) {
   return picture;
 }
 
-// How much each pixel of one axis counts for a pixel of the result: the part of it that is covered,
-// or, where the picture is smaller than the result, between the two nearest.
-struct AxisWeights {
+// Which pixels of one axis count for a pixel of the result, and how much: those that it covers, or,
+// where the picture is smaller than the result, the two nearest. They are many in all, so their
+// weights are not kept one by one.
+struct Covered {
   std::size_t first = 0;
-  std::vector<float> weights;
+  std::size_t count = 1;
+  float first_weight = 1;
+  float inner_weight = 0;
+  float last_weight = 0;  // if they are more than one
 };
 
-std::vector<AxisWeights> axisWeights(std::int64_t from, std::int64_t to) {
-  std::vector<AxisWeights> all(static_cast<std::size_t>(to));
+Covered between(double center) {
+  const auto part = static_cast<float>(center - std::floor(center));
+  Covered made{.first = static_cast<std::size_t>(center), .first_weight = 1 - part};
+  if (part > 0) {
+    made.count = 2;
+    made.last_weight = part;
+  }
+  return made;
+}
+
+Covered covering(double begin, double end) {
+  const double size = end - begin;
+  Covered made{.first = static_cast<std::size_t>(begin),
+               .inner_weight = static_cast<float>(1 / size)};
+  // What is less than this of a pixel comes of rounding.
+  const auto last = static_cast<std::size_t>(std::ceil(end - 1e-9)) - 1;
+  const double first_end = static_cast<double>(made.first + 1);
+  made.count = last - made.first + 1;
+  made.first_weight = static_cast<float>((std::min(end, first_end) - begin) / size);
+  made.last_weight = static_cast<float>((end - static_cast<double>(last)) / size);
+  return made;
+}
+
+std::vector<Covered> coverAxis(std::int64_t from, std::int64_t to) {
+  std::vector<Covered> all;
+  all.reserve(static_cast<std::size_t>(to));
   const double scale = static_cast<double>(from) / static_cast<double>(to);
+  const auto most = static_cast<double>(from - 1);
   for (std::int64_t i = 0; i < to; ++i) {
-    AxisWeights& made = all[static_cast<std::size_t>(i)];
-    if (scale <= 1) {
-      const double center = std::clamp((static_cast<double>(i) + 0.5) * scale - 0.5, 0.0,
-                                       static_cast<double>(from - 1));
-      made.first = static_cast<std::size_t>(center);
-      const auto part = static_cast<float>(center - std::floor(center));
-      made.weights = {1 - part};
-      if (part > 0) made.weights.push_back(part);
-      continue;
-    }
-    const double begin = static_cast<double>(i) * scale;
-    const double end = std::min(begin + scale, static_cast<double>(from));
-    made.first = static_cast<std::size_t>(begin);
-    for (auto at = static_cast<std::int64_t>(begin); at < from; ++at) {
-      const double covered =
-          std::min(end, static_cast<double>(at + 1)) - std::max(begin, static_cast<double>(at));
-      if (covered <= 1e-9) break;
-      made.weights.push_back(static_cast<float>(covered / (end - begin)));
-    }
+    const auto at = static_cast<double>(i);
+    all.push_back(scale <= 1 ? between(std::clamp((at + 0.5) * scale - 0.5, 0.0, most))
+                             : covering(at * scale, std::min((at + 1) * scale, most + 1)));
   }
   return all;
 }
 
-// Grey as television has it.
-std::vector<float> inChannels(const Picture& picture, std::int64_t channels) {
-  std::vector<float> made;
-  const auto count = static_cast<std::size_t>(picture.height * picture.width);
-  made.reserve(count * static_cast<std::size_t>(channels));
-  for (std::size_t i = 0; i < count; ++i) {
-    if (picture.channels == 1) {
-      made.insert(made.end(), static_cast<std::size_t>(channels), picture.pixels[i]);
-      continue;
-    }
-    const std::uint8_t* pixel = picture.pixels.data() + 3 * i;
-    if (channels == 3) {
-      made.insert(made.end(), pixel, pixel + 3);
-    } else {
-      made.push_back(0.299F * pixel[0] + 0.587F * pixel[1] + 0.114F * pixel[2]);
+// Of one channel, from its first byte on that counts.
+float meanOf(const Covered& covered, const std::uint8_t* from, std::size_t channels) {
+  float mean = covered.first_weight * static_cast<float>(*from);
+  if (covered.count == 1) return mean;
+  std::uint64_t inner = 0;
+  for (std::size_t i = 1; i + 1 < covered.count; ++i) inner += from[i * channels];
+  mean += covered.inner_weight * static_cast<float>(inner);
+  return mean + covered.last_weight * static_cast<float>(from[(covered.count - 1) * channels]);
+}
+
+// The picture in its own channels. From bytes to the size of the result at once: a picture in
+// floats takes four times its memory.
+std::vector<float> stretch(const Picture& picture, std::int64_t height, std::int64_t width) {
+  const auto rows = coverAxis(picture.height, height);
+  const auto columns = coverAxis(picture.width, width);
+  const auto channels = static_cast<std::size_t>(picture.channels);
+  const std::size_t row_bytes = static_cast<std::size_t>(picture.width) * channels;
+  const std::size_t row_size = columns.size() * channels;
+  std::vector<float> made(rows.size() * row_size);
+  for (std::size_t y = 0; y < rows.size(); ++y) {
+    const Covered& row = rows[y];
+    for (std::size_t i = 0; i < row.count; ++i) {
+      const float weight = i == 0               ? row.first_weight
+                           : i + 1 == row.count ? row.last_weight
+                                                : row.inner_weight;
+      const std::uint8_t* const line = picture.pixels.data() + (row.first + i) * row_bytes;
+      float* out = made.data() + y * row_size;
+      for (const Covered& column : columns) {
+        for (std::size_t channel = 0; channel < channels; ++channel) {
+          *out++ += weight * meanOf(column, line + column.first * channels + channel, channels);
+        }
+      }
     }
   }
   return made;
+}
+
+// Grey as television has it.
+void appendChannels(std::span<const float> pixels, std::int64_t from, std::int64_t to,
+                    std::vector<float>& out) {
+  if (from == to) {
+    out.insert(out.end(), pixels.begin(), pixels.end());
+  } else if (from == 1) {
+    for (const float pixel : pixels) out.insert(out.end(), static_cast<std::size_t>(to), pixel);
+  } else {
+    for (; !pixels.empty(); pixels = pixels.subspan(3))
+      out.push_back(0.299F * pixels[0] + 0.587F * pixels[1] + 0.114F * pixels[2]);
+  }
 }
 
 }  // namespace
@@ -104,33 +147,7 @@ Status appendPicture(const Picture& picture, std::span<const std::int64_t> shape
                                              "picture can be made to fit",
                                              fmt::join(shape, ", ")));
   }
-  const std::int64_t height = shape[0];
-  const std::int64_t width = shape[1];
-  const std::vector<float> pixels = inChannels(picture, channels);
-  if (picture.height == height && picture.width == width) {
-    out.insert(out.end(), pixels.begin(), pixels.end());
-    return {};
-  }
-  const auto rows = axisWeights(picture.height, height);
-  const auto columns = axisWeights(picture.width, width);
-  const auto depth = static_cast<std::size_t>(channels);
-  const auto row_size = static_cast<std::size_t>(picture.width) * depth;
-  std::vector<float> line(row_size);
-  for (const AxisWeights& row : rows) {
-    std::fill(line.begin(), line.end(), 0.0F);
-    for (std::size_t i = 0; i < row.weights.size(); ++i) {
-      const float* from = pixels.data() + (row.first + i) * row_size;
-      for (std::size_t x = 0; x < row_size; ++x) line[x] += row.weights[i] * from[x];
-    }
-    for (const AxisWeights& column : columns) {
-      for (std::size_t channel = 0; channel < depth; ++channel) {
-        float sum = 0;
-        for (std::size_t i = 0; i < column.weights.size(); ++i)
-          sum += column.weights[i] * line[(column.first + i) * depth + channel];
-        out.push_back(sum);
-      }
-    }
-  }
+  appendChannels(stretch(picture, shape[0], shape[1]), picture.channels, channels, out);
   return {};
 }
 

@@ -23,7 +23,8 @@ Result<Picture> decodePicture(std::string_view bytes);
 
 // The picture as a sample of `shape` ({height, width} or {height, width, 1 or 3}), 0 to 255,
 // appended to `out`: grey or coloured as the model wants it, and stretched to its size (each pixel
-// the mean of what it covers). Invalid if no picture fits such a shape.
+// the mean of what it covers). Takes no memory but for the sample. Invalid if no picture fits such
+// a shape.
 Status appendPicture(const Picture& picture, std::span<const std::int64_t> shape,
                      std::vector<float>& out);
 

@@ -77,8 +77,8 @@ Result<Picture> decodeJpeg(std::string_view bytes, std::int64_t most) {
   jpeg_progress_mgr progress{};
   progress.progress_monitor = onJpegProgress;
   jpeg.progress = &progress;
-  // What libjpeg itself may take, for progressive files: all coefficients.
-  jpeg.mem->max_memory_to_use = 512L << 20;
+  // What libjpeg itself may take, for progressive files: all coefficients, two bytes each.
+  jpeg.mem->max_memory_to_use = static_cast<long>(most * 3 * 2) + (16L << 20);
   Picture picture;
   const auto decode = [&]() -> Status {
     if (!readJpegHead(jpeg, failure, bytes))
