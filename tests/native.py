@@ -57,6 +57,18 @@ def read_safetensors(path):
     return arrays
 
 
+def write_safetensors(path, arrays, metadata=None):
+    header, offset = {"__metadata__": metadata} if metadata else {}, 0
+    kinds = {"float32": "F32", "int64": "I64", "float64": "F64"}
+    for name, array in arrays.items():
+        header[name] = {"dtype": kinds[array.dtype.name], "shape": list(array.shape),
+                        "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(a.tobytes() for a in arrays.values()))
+
+
 def largest_difference(a, b):
     assert a.keys() == b.keys(), (a.keys(), b.keys())
     return max(float(numpy.abs(a[name] - b[name]).max()) for name in a)

@@ -111,6 +111,12 @@ def png_of_rows(width, height, packed):
     return {"b64": base64.b64encode(content).decode()}
 
 
+def jpeg(image, cut=None, **options):
+    out = io.BytesIO()
+    Image.fromarray(image).save(out, "JPEG", quality=95, **options)
+    return {"b64": base64.b64encode(out.getvalue()[:cut]).decode()}
+
+
 class ServerCase(harness.Case):
     """With a server in front of some models, which is ended by SIGTERM."""
 

@@ -271,17 +271,6 @@ class Keras(Case):
 
 
 class Safetensors(Case):
-    def write_tensors(self, path, arrays, metadata):
-        header, offset = {"__metadata__": metadata}, 0
-        kinds = {"float32": "F32", "int64": "I64", "float64": "F64"}
-        for name, array in arrays.items():
-            header[name] = {"dtype": kinds[array.dtype.name], "shape": list(array.shape),
-                            "data_offsets": [offset, offset + array.nbytes]}
-            offset += array.nbytes
-        text = json.dumps(header).encode()
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(a.tobytes() for a in arrays.values()))
-
     def test_means_variances_and_counters(self):
         models = []
         for i in range(3):
@@ -290,7 +279,7 @@ class Safetensors(Case):
                            "bn.running_mean": random.normal(size=4).astype(numpy.float32),
                            "bn.running_var": random.uniform(1, 2, size=4).astype(numpy.float32),
                            "bn.num_batches_tracked": numpy.array(10 * i)})
-            self.write_tensors(self.dir / f"m/{i}.safetensors", models[-1], {"classes": "[]", "samples": str(i + 1)})
+            native.write_safetensors(self.dir / f"m/{i}.safetensors", models[-1], {"classes": "[]", "samples": str(i + 1)})
         done = self.average("--dir", "m", "--savefile", "final.safetensors", "--weights", "samples")
         self.assertIn("num_batches_tracked", done.err)
         final = native.read_safetensors(self.dir / "final.safetensors")
@@ -309,7 +298,7 @@ class Safetensors(Case):
         # With and without room in the header for what is said now.
         for i, more in enumerate(({**facts, "accuracy": "0.75", "loss": "0.5"}, facts, {})):
             for j in range(3):
-                self.write_tensors(self.dir / f"{i}/{j}.safetensors", {"fc.weight": numpy.full(5, j, numpy.float32)},
+                native.write_safetensors(self.dir / f"{i}/{j}.safetensors", {"fc.weight": numpy.full(5, j, numpy.float32)},
                                    {"classes": "[]", **more})
             self.average("--dir", str(i), "--savefile", f"{i}/final.safetensors")
             final = self.dir / f"{i}/final.safetensors"

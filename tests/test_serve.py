@@ -1,4 +1,5 @@
 """dure serve answers as TensorFlow Serving and the Open Inference Protocol do, with the predictions of PyTorch."""
+import base64
 import json
 import os
 import re
@@ -6,18 +7,21 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
 import urllib.request
 import zlib
 
+import h5py
 import numpy
 
 import harness
+import native
 import serving
 from harness import wait_until
-from serving import png, png_of_rows
+from serving import jpeg, png, png_of_rows
 
 MODELS = None
 
@@ -210,6 +214,29 @@ class Serve(serving.ServerCase):
         except OSError:
             return b""
 
+    def test_jpeg_pictures(self):
+        self.serve(self.file("images.h5"))
+        # Smooth, so that what JPEG leaves out does not matter: a large coloured one, a small grey one.
+        slope = numpy.add.outer(numpy.arange(64), numpy.arange(64)).astype(numpy.uint8) + 60
+        colour = numpy.stack([slope] * 3, -1)
+        for picture in (colour, slope):
+            expected = self.predict("images", [png(picture)])
+            for options in ({}, {"progressive": True}):
+                got = self.predict("images", [jpeg(picture, **options)])
+                self.assertTrue(close(got, expected, 0.02), (got, expected))
+        status, reply = self.post("/v1/models/images:predict", {"instances": [jpeg(colour, cut=300)]})
+        self.assertEqual(status, 400)
+        self.assertIn("JPEG", reply["error"])
+        # The Open Inference Protocol, with the picture's bytes as they are.
+        content = base64.b64decode(jpeg(colour)["b64"])
+        tensor = struct.pack("<I", len(content)) + content
+        head = json.dumps({"inputs": [{"name": "input", "datatype": "BYTES", "shape": [1],
+                                       "parameters": {"binary_data_size": len(tensor)}}]}).encode()
+        status, _, body = self.request("POST", "/v2/models/images/infer", head + tensor,
+                                       {"Inference-Header-Content-Length": str(len(head))})
+        self.assertEqual(status, 200, body)
+        self.assertTrue(close(json.loads(body)["outputs"][0]["data"], self.predict("images", [jpeg(colour)]), 1e-6))
+
     def test_a_large_picture_takes_no_more_memory_than_its_pixels(self):
         server = self.serve(self.file("images.h5"))
         before = harness.peak_kib(server.pid)
@@ -225,6 +252,24 @@ class Serve(serving.ServerCase):
             self.assertTrue(close(self.predict("images", [picture]), self.predict("images", [[[0] * 8] * 8]), 1e-6))
         # 120 MB of them.
         self.assertLess(harness.peak_kib(server.pid) - before, 170_000)
+
+    def test_weights_with_their_configuration_beside_them(self):
+        images = MODELS.images["x_test"]
+        with h5py.File(self.file("images.h5")) as model:
+            config = model.attrs["model_config"]
+        arrays = native.read_safetensors(self.file("images.safetensors"))
+        for folder, name in (("one", "weights.json"), ("two", "config.json")):
+            self.write(f"{folder}/{name}", config)
+            native.write_safetensors(self.dir / folder / "weights.safetensors", arrays)
+        native.write_safetensors(self.dir / "alone.safetensors", arrays)
+        self.serve("one/weights.safetensors", "two/weights.safetensors", "alone.safetensors", "--name", "one",
+                   "--name", "two", "--name", "alone", ready=False)
+        wait_until(lambda: self.get("/v1/models/two")[0] == 200, 60, "the models")
+        for name in ("one", "two"):
+            self.assertTrue(close(self.predict(name, images.tolist()), MODELS.expected["images"]))
+        told = {model["name"]: model for model in json.loads(self.get("/api/models")[1])["models"]}
+        self.assertEqual(told["alone"]["state"], "failed")
+        self.assertIn("alone.json", told["alone"]["why"])
 
     def test_a_torchscript_module_takes_raw_text(self):
         folder = MODELS.dir
