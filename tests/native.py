@@ -6,6 +6,8 @@ import unittest
 
 import numpy
 
+import harness
+
 
 def needs_data(path, what):
     """For a test on data that is not part of the source: a proof that nobody sees missing is none, so it
@@ -67,6 +69,15 @@ def write_safetensors(path, arrays, metadata=None):
     text = json.dumps(header).encode()
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(a.tobytes() for a in arrays.values()))
+
+
+def predict_with_tfjs(folder, file, samples):
+    """What TensorFlow.js makes of the model, which knows nothing of Dure."""
+    modules = harness.run_text([harness.ROOT / "tools/node-peers"]).strip() + "/node_modules"
+    (folder / "input.json").write_text(json.dumps({"shape": list(samples.shape), "values": samples.flatten().tolist(),
+                                                   "dtype": "int32"}))
+    text = harness.run_text(["node", harness.ROOT / "tests/js/keras_predict.mjs", modules, file, "input.json"], cwd=folder)
+    return numpy.array(json.loads(text.splitlines()[-1])).reshape(len(samples), -1)
 
 
 def largest_difference(a, b):

@@ -33,15 +33,6 @@ class Pieces(harness.Case):
         self.assertEqual(done.code, code, done.out + done.err)
         return done
 
-    def predict(self, file, samples):
-        """What TensorFlow.js makes of the model, which knows nothing of Dure."""
-        modules = harness.run_text([harness.ROOT / "tools/node-peers"]).strip() + "/node_modules"
-        self.write("input.json", json.dumps({"shape": list(samples.shape), "values": samples.flatten().tolist(),
-                                             "dtype": "int32"}))
-        text = harness.run_text(["node", harness.ROOT / "tests/js/keras_predict.mjs", modules, file, "input.json"],
-                                cwd=self.dir)
-        return numpy.array(json.loads(text.splitlines()[-1])).reshape(len(samples), -1)
-
     def test_copy_train_average(self):
         x_test, y_test = write_reviews(self.dir / "reviews.npz")
         self.dure("copy", "reviews.npz", "--n_container", "3", "--savedir", "data", "--split", code=0)
@@ -61,9 +52,24 @@ class Pieces(harness.Case):
                 numpy.testing.assert_array_equal(
                     final[f"model_weights/{name}"][()],
                     numpy.mean(models, axis=0, dtype=numpy.float64).astype(numpy.float32))
-        predicted = self.predict("final.h5", x_test)
+        predicted = native.predict_with_tfjs(self.dir, "final.h5", x_test)
         right = (predicted.argmax(1) if predicted.shape[1] > 1 else predicted[:, 0] > 0.5) == y_test
         self.assertGreater(right.mean(), 0.8)
+
+    def test_models_of_the_same_data_begin_alike_and_differ(self):
+        write_reviews(self.dir / "reviews.npz")
+        self.dure("copy", "reviews.npz", "--n_container", "2", "--savedir", "data", code=0)
+
+        def weights(number, output, *more):
+            self.train("--data", f"data/{number}.npz", "--batch", "20", "--savemodel", output, *more)
+            with h5py.File(self.dir / output) as model:
+                return model["model_weights/dense/dense/kernel:0"][()]
+
+        ours, theirs = weights(0, "0-a.h5"), weights(1, "1-a.h5")
+        self.assertFalse(numpy.array_equal(ours, theirs))
+        numpy.testing.assert_array_equal(weights(0, "0-b.h5", "--seed", "1"), theirs)
+        # At a rate at which nothing is learnt, what is left is how they began.
+        numpy.testing.assert_allclose(weights(0, "0-c.h5", "--lr", "1e-9"), weights(1, "1-c.h5", "--lr", "1e-9"), atol=1e-6)
 
     def test_models_by_data(self):
         native.write_images(self.dir / "images.npz", rows=64, test=16, size=10)

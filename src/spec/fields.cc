@@ -134,6 +134,11 @@ void visitModel(FieldVisitor& v, Model& model) {
            "samples are words, and how many of them count; a Keras model says so itself.",
            "10000"},
           model.vocabulary, {});
+  v.seed({"seed",
+          "Of the first weights: models that begin alike can be averaged, whatever `seed` orders "
+          "their samples. 0 is that `seed`.",
+          "1"},
+         model.seed);
 }
 
 void visitData(FieldVisitor& v, Data& data) {

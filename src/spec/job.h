@@ -69,13 +69,14 @@ struct Horovod {
 struct Model {
   std::string name;     // built in: convnet, mlp, text, linear
   std::string file;     // or a TorchScript module or Keras model of one's own
-  std::string weights;  // a safetensors file to begin with; empty: drawn by the seed
+  std::string weights;  // a safetensors file to begin with; empty: drawn by a seed
   std::vector<int> hidden;
   std::vector<int> filters;  // convnet
   double dropout = -1;       // below 0: the model's own
   int embedding = 0;         // text
   int lstm = 0;              // text; 0: the words are pooled
   int vocabulary = 0;        // text, or a file that takes words
+  std::uint64_t seed = 0;    // of the weights that are drawn; 0: the training's
   bool operator==(const Model&) const = default;
 };
 

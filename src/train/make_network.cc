@@ -112,14 +112,15 @@ Result<ModelInput> inputOf(const spec::Model& model) {
 
 Result<std::unique_ptr<Network>> makeNetwork(const spec::Train& train, const DataShape& data) {
   const spec::Model& model = train.model;
+  const std::uint64_t seed = model.seed != 0 ? model.seed : train.seed;
   auto network = [&]() -> Result<std::unique_ptr<Network>> {
     if (model.file.empty()) {
       auto architecture = builtInModel(model, data);
       if (!architecture) return std::move(architecture).error();
-      return makeLayerNetwork(std::move(*architecture), train.seed);
+      return makeLayerNetwork(std::move(*architecture), seed);
     }
     if (auto there = checkThere(model.file); !there) return std::move(there).error();
-    return loadNetwork(model.file, data, train.seed);
+    return loadNetwork(model.file, data, seed);
   }();
   if (!network) return network;
   if (!model.file.empty()) {

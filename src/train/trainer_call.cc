@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 
@@ -25,7 +26,9 @@ const char* const kTrainerHelp =
     "is:\n"
     "                     words text, images convnet, tables mlp\n"
     "  --lr X             the learning rate (0.001)\n"
-    "  --seed N           of first weights and the order of samples (1)\n\n"
+    "  --seed N           of the order of samples; else the number that the data is called by, or "
+    "1.\n"
+    "                     First weights are always the same, so that models can be averaged\n\n"
     "Exit codes: 0 done, 1 training failed, 2 a mistake in the call or the data.\n";
 
 Result<TrainerCall> parseTrainerCall(const std::vector<std::string>& arguments) {
@@ -62,6 +65,26 @@ Result<TrainerCall> parseTrainerCall(const std::vector<std::string>& arguments) 
   return call;
 }
 
+namespace {
+
+constexpr std::uint64_t kFirstWeights = 1;
+
+// "0" of data/0.npz; empty where the name is no number.
+std::string numberOf(const std::string& data) {
+  const std::string stem = std::filesystem::path(data).stem().string();
+  return stem.find_first_not_of("0123456789") == std::string::npos ? stem : "";
+}
+
+std::string seedFor(const TrainerCall& call) {
+  if (!call.seed.empty()) return call.seed;
+  const std::string number = numberOf(call.data);
+  std::uint32_t seed = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), seed);
+  return error == std::errc() ? std::to_string(seed) : "";
+}
+
+}  // namespace
+
 std::string modelFor(const format::Split& split) {
   constexpr std::int64_t kLeastImage = 8;
   const auto& shape = split.sampleShape();
@@ -76,11 +99,9 @@ std::string modelFor(const format::Split& split) {
 
 std::string outputFor(const TrainerCall& call) {
   namespace fs = std::filesystem;
-  const std::string number = fs::path(call.data).stem().string();
+  const std::string number = numberOf(call.data);
   const fs::path output = call.output;
-  const bool by_number =
-      !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
-  if (!by_number || output.filename().string().starts_with(number + "-")) return call.output;
+  if (number.empty() || output.filename().string().starts_with(number + "-")) return call.output;
   return (output.parent_path() / (number + "-" + output.filename().string())).string();
 }
 
@@ -99,13 +120,15 @@ Result<spec::Job> jobFor(const TrainerCall& call) {
       {"--batch", "train.batch", call.batch},
       {"--model", file ? "train.model.file" : "train.model.name", file ? "model.h5" : model}};
   if (!call.lr.empty()) fields.push_back({"--lr", "train.optimizer.lr", call.lr});
-  if (!call.seed.empty()) fields.push_back({"--seed", "train.seed", call.seed});
+  if (const std::string seed = seedFor(call); !seed.empty())
+    fields.push_back({"--seed", "train.seed", seed});
   // The ending alone decides whether it can be written.
   const std::string output = outputFor(call);
   fields.push_back(
       {"--savemodel", "output", "model" + std::filesystem::path(output).extension().string()});
   spec::Loaded loaded = spec::loadJobOverrides(fields);
   if (!loaded.ok()) return Error(Code::kInvalid, loaded.problems.front().text());
+  loaded.job.train.model.seed = kFirstWeights;
   loaded.job.train.data.path = call.data;
   loaded.job.output = output;
   if (file) loaded.job.train.model.file = model;

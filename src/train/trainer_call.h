@@ -37,8 +37,9 @@ std::string modelFor(const format::Split& split);
 // given one name do not overwrite each other's.
 std::string outputFor(const TrainerCall& call);
 
-// The job of one worker that the call describes; opens the data to choose the model. Invalid or
-// NotFound in one sentence.
+// The job of one worker that the call describes. All begin with the same weights, so that their
+// models can be averaged; the order of samples is by --seed, or by the number of the data. Opens
+// the data to choose the model. Invalid or NotFound in one sentence.
 Result<spec::Job> jobFor(const TrainerCall& call);
 
 }  // namespace dure::train

@@ -36,6 +36,20 @@ TEST(TrainerCalls, TheNumberOfTheDataStandsInFront) {
   EXPECT_EQ(output("1.npz", "0-model.h5"), "1-0-model.h5");
 }
 
+TEST(TrainerCalls, TheNumberOfTheDataOrdersTheSamples) {
+  const auto job = [](const std::string& data, const std::string& seed) {
+    return *jobFor({.data = data, .output = "m.h5", .model = "mlp", .seed = seed});
+  };
+  EXPECT_EQ(job("data/0.npz", "").train.seed, 0u);
+  EXPECT_EQ(job("data/018.npz", "").train.seed, 18u);
+  EXPECT_EQ(job("data/7.npz", "3").train.seed, 3u);
+  EXPECT_EQ(job("imdb.npz", "").train.seed, 1u);
+  EXPECT_EQ(job("99999999999999999999999.npz", "").train.seed, 1u);
+  for (const char* data : {"0.npz", "7.npz", "imdb.npz"}) {
+    EXPECT_EQ(job(data, "").train.model.seed, 1u);
+  }
+}
+
 TEST(TrainerCalls, MistakesAreOneSentence) {
   EXPECT_THAT(problemOf({"--savemodel", "m.h5"}), HasSubstr("--data"));
   EXPECT_THAT(problemOf({"--data", "0.npz"}), HasSubstr("--savemodel"));
