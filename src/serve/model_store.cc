@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 struct FileStamp {
   std::string text;
   TimePoint written;
+  bool checkpoint = false;
 };
 
 std::optional<FileStamp> stampOf(const std::string& path) {
@@ -39,6 +40,7 @@ std::optional<FileStamp> stampOf(const std::string& path) {
   if (newest.empty() || stat((path + "/" + newest).c_str(), &about) != 0) return std::nullopt;
   FileStamp stamp = made(about);
   stamp.text += "/" + newest;
+  stamp.checkpoint = true;
   return stamp;
 }
 
@@ -95,9 +97,11 @@ void ModelStore::look(Slot& slot) {
   }
   if (stamp->text == slot.tried) return;
   auto loaded = loader_(path);
-  // Written while it was read: then it is looked at again.
+  // A file that was written while it was read is read again. A checkpoint is whole and stays so: it
+  // is taken up, and what has come meanwhile is looked at next.
   const auto after = stampOf(path);
-  if (!after || after->text != stamp->text) return;
+  const bool changed = !after || after->text != stamp->text;
+  if (changed && !(loaded && stamp->checkpoint)) return;
   slot.tried = stamp->text;
   const std::lock_guard lock(mutex_);
   if (!loaded) {

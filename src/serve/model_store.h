@@ -38,8 +38,9 @@ struct SlotView {
       current;  // shared with the requests that it answers; may be null
 };
 
-// The files of models: loads each as soon as it is there, and again when it is replaced. A file
-// that cannot be loaded leaves the model that was there. Members may be called from several
+// The files of models: loads each as soon as it is there, and again when it is replaced. Of a
+// directory of checkpoints, one that is older by the time it is loaded is taken up all the same. A
+// file that cannot be loaded leaves the model that was there. Members may be called from several
 // threads.
 class ModelStore {
  public:
