@@ -60,6 +60,51 @@ class Imdb(harness.Case):
         with self.assertRaises(OSError):
             self.ask("anything")
 
+    def models(self, run):
+        volume = self.run_dir(run) / "volume"
+        return {str(path.relative_to(volume)): hashlib.sha256(path.read_bytes()).hexdigest()
+                for step in ("copy", "start", "train", "average", "every-step", "every-50")
+                for path in sorted((volume / step).rglob("*")) if path.is_file()}
+
+    def kill(self, name):
+        """The processes whose command names this program, or all of the run; how many."""
+        found = [pid for pid in self.processes() if name in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return len(found)
+
+    def test_whoever_is_killed_the_models_are_the_same(self):
+        few = ["--set", "workers=2", "--set", "epochs=4"]
+        self.flow(*few)
+        wanted = self.models("imdb.1")
+        self.assertIn("average/final.h5", wanted)
+        command = ["pipeline", "run", "imdb/pipeline.yaml", "--set", f"port={self.port}", *few, "--fresh"]
+        dice = random.Random(20261118)
+        running = self.start(*command)
+        kills = {"dure-trainer": 0, "average": 0, "": 0}
+        while True:
+            victim = min(kills, key=kills.get)
+            # The average is there for a moment only.
+            deadline = time.monotonic() + dice.uniform(0.2, 1.5)
+            hit = 0
+            while not hit and running.process.poll() is None and (victim == "average" or time.monotonic() < deadline):
+                hit = self.kill(victim) if victim and time.monotonic() > deadline - 0.2 else 0
+                time.sleep(0.002)
+            if not victim and running.process.poll() is None:
+                hit = self.kill("")
+            kills[victim] += 1 if hit else 0
+            if running.process.poll() is not None or not victim:
+                running.process.wait()
+                if self.ps("imdb")["run"] == 2 and self.ps("imdb")["status"] == "succeeded":
+                    break
+                again = ["pipeline", "run", "--resume", "imdb", "--fresh"] if self.ps("imdb")["run"] == 2 else command
+                running = self.start(*again)
+        self.assertEqual(self.models("imdb.2"), wanted)
+        self.dure("stop", "imdb", code=0)
+        harness.report(f"kills of trainers {kills['dure-trainer']}, of the average {kills['average']}, of everything {kills['']}")
+        self.assertGreater(min(kills["dure-trainer"], kills["average"], kills[""]), 0)
+
     @needs_data(REVIEWS, "the reviews of IMDB")
     def test_the_average_of_five_models_of_real_reviews(self):
         self.dure("copy", REVIEWS, "--n_container", "5", "--savedir", "copies", code=0)
