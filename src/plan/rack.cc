@@ -178,7 +178,8 @@ std::vector<Option> Rack::options(int width) const {
         const int of_level = most - i - others;
         if (of_level < 0) break;
         const Cost cost = base_ + edge.cost + level_cost_[static_cast<std::size_t>(of_level)];
-        Option& option = options[static_cast<std::size_t>(loss) * width + i];
+        const int place = loss * width + i;
+        Option& option = options[static_cast<std::size_t>(place)];
         if (!option.possible || cost < option.cost) option = {cost, true};
       }
     }

@@ -113,7 +113,8 @@ std::optional<int> fewestGroups(const Threshold& threshold, const std::vector<Pr
     if (work > max_work) return std::nullopt;
     // By [optional groups used][loss], at most: how many nodes.
     const auto at = [&](int used, int loss) {
-      return static_cast<std::size_t>(used) * losses + loss;
+      const int place = used * losses + loss;
+      return static_cast<std::size_t>(place);
     };
     std::vector<int> reach(at(most + 1, 0), 0);
     for (const Profile& group : groups) {

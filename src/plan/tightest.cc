@@ -135,7 +135,8 @@ class Walk {
       const int most = rack.profile().nodes[static_cast<std::size_t>(loss)];
       work_left_ -= width_;
       for (int i = std::max(0, most - needed); i < width_ && i < most; ++i) {
-        const Option& option = options[static_cast<std::size_t>(loss) * width_ + i];
+        const int place = loss * width_ + i;
+        const Option& option = options[static_cast<std::size_t>(place)];
         if (!option.possible) continue;
         const int still = needed - (most - i);
         if (still > rest[reach_.index(left)]) break;
