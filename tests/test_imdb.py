@@ -1,9 +1,16 @@
 """The flow of examples/imdb as a person runs it: copy, train a model on each, average, evaluate, serve, in one command."""
+import contextlib
+import hashlib
 import itertools
 import json
+import os
+import pathlib
+import random
 import re
 import shutil
+import signal
 import socket
+import time
 import urllib.request
 
 import h5py
