@@ -75,10 +75,12 @@ class Imdb(harness.Case):
 
     def kill(self, name):
         """The processes whose command names this program, or all of the run; how many."""
-        found = [pid for pid in self.processes() if name in pathlib.Path(f"/proc/{pid}/cmdline").read_text()]
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        found = []
+        for pid in self.processes():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
+                if name in pathlib.Path(f"/proc/{pid}/cmdline").read_text():
+                    os.kill(pid, signal.SIGKILL)
+                    found.append(pid)
         return len(found)
 
     def test_whoever_is_killed_the_models_are_the_same(self):
