@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -346,6 +347,36 @@ class Serve(serving.ServerCase):
         wait_until(lambda: "is gone" in self.model()["why"], 30, "a file that is gone")
         self.assertTrue(any(close(self.predict("model", sample), each, 1e-5) for each in right))
         self.stop(server)
+
+    def test_files_that_are_damaged_or_overwritten_leave_the_old_model(self):
+        sample = MODELS.images["x_test"][:4].tolist()
+        dice = random.Random(18112026)
+        for ending in (".h5", ".pt", ".safetensors"):
+            MODELS.train("convnet", "images.npz", 4, f"good{ending}")
+            good = self.file(f"good{ending}").read_bytes()
+            path = self.write(f"model{ending}", good)
+            server = self.serve(path)
+            right = self.predict("model", sample)
+            at = self.version()
+            for number in range(30):
+                data = bytearray(good)
+                if number % 3 == 0:
+                    del data[dice.randrange(len(data)):]
+                else:
+                    for _ in range(200 if number % 3 == 1 else 1):
+                        data[dice.randrange(min(len(data), 4096 if number % 2 else len(data)))] = dice.randrange(256)
+                # In place: the server may be reading it.
+                path.write_bytes(data)
+                time.sleep(dice.uniform(0, 0.1))
+                os.truncate(path, dice.randrange(len(good)))
+                time.sleep(dice.uniform(0, 0.05))
+                self.assertIsNone(server.process.poll(), f"{ending}: the server lives")
+                self.assertEqual(self.get("/healthz")[0], 200)
+            self.write("new", good)
+            os.replace(self.dir / "new", path)
+            wait_until(lambda: self.version() > at and not self.model()["why"], 30, "a file that is whole again")
+            self.assertTrue(close(self.predict("model", sample), right, 1e-5))
+            self.stop(server)
 
     def put(self, source, path):
         shutil.copy(source, str(path) + ".new")

@@ -232,7 +232,7 @@ Result<KerasModel> parseKeras(const FileBytes& file) {
 }
 
 Result<KerasModel> readKeras(const std::string& path) {
-  const auto file = mapFile(path);
+  const auto file = loadFile(path);
   if (!file) return file.error();
   return parseKeras(*file);
 }

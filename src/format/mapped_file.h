@@ -29,6 +29,10 @@ struct FileBytes {
 // the system end the program (SIGBUS): data files are replaced, not changed, while they are in use.
 Result<FileBytes> mapFile(const std::string& path);
 
+// Reads a regular file into memory, for files that somebody may change meanwhile, as models that
+// are served: what they then hold may be damaged, which their readers see, but does not go away.
+Result<FileBytes> loadFile(const std::string& path);
+
 // Lets go of the memory that mapped files take at this moment: what is read again comes back from
 // the system's cache. For passes over files that are larger than the memory they may take.
 void releaseMappedPages();

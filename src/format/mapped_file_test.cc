@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "format/test_files.h"
 
 namespace dure::format {
@@ -23,6 +25,18 @@ TEST_F(MappedFile, OutlivesItsName) {
   const FileBytes copy = *file;
   file = Error(Code::kIo, "");
   EXPECT_EQ(copy.text(), "abc");
+}
+
+TEST_F(MappedFile, WhatWasLoadedStaysWhenTheFileIsCutShort) {
+  const std::string name = write("model", std::string(100'000, 'x'));
+  const auto file = loadFile(name);
+  ASSERT_TRUE(file);
+  std::filesystem::resize_file(name, 1);
+  EXPECT_EQ(file->text(), std::string(100'000, 'x'));
+  EXPECT_EQ(loadFile(name)->text(), "x");
+  EXPECT_EQ(loadFile(write("empty", ""))->size(), 0u);
+  EXPECT_EQ(loadFile(path("nothing")).error().code(), Code::kNotFound);
+  EXPECT_EQ(loadFile(directory()).error().code(), Code::kInvalid);
 }
 
 TEST_F(MappedFile, OfNothingOrOfSomethingElseIsRefused) {

@@ -288,7 +288,7 @@ Result<Safetensors> parseSafetensors(const FileBytes& file) {
 }
 
 Result<Safetensors> readSafetensors(const std::string& path) {
-  const auto file = mapFile(path);
+  const auto file = loadFile(path);
   if (!file) return file.error();
   try {
     return parseSafetensors(*file);
