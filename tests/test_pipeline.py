@@ -8,6 +8,9 @@ import signal
 import socket
 import time
 
+import jsonschema
+import yaml
+
 import harness
 from harness import wait_until
 
@@ -208,6 +211,19 @@ steps:
         done = self.dure("pipeline", "run", good, "--set", "parts=many", "--set", "wrod=x", code=2)
         self.assertIn("--set parts: must be a whole number, got \"many\"", done.err)
         self.assertIn("--set wrod: no parameter 'wrod'; did you mean 'word'?", done.err)
+
+    def test_editors_know_what_a_pipeline_may_say(self):
+        schema = json.loads(self.dure("schema", "--pipeline", code=0).out)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+        example = yaml.safe_load((harness.ROOT / "examples/imdb/pipeline.yaml").read_text())
+        self.assertEqual([error.message for error in validator.iter_errors(example)], [])
+        self.dure("pipeline", "check", harness.ROOT / "examples/imdb/pipeline.yaml", code=0)
+        for wrong in ({"nmae": "x"}, {"steps": {"a": {"comand": "x"}}}, {"steps": {"a": {"command": "x", "retries": -1}}},
+                      {"steps": {"a": {"service": {"command": "x", "type": "Loadbalancer"}}}}):
+            mistaken = {"name": "x", "steps": {"a": {"command": "x"}}, **wrong}
+            self.assertTrue(list(validator.iter_errors(mistaken)), wrong)
+            self.dure("pipeline", "check", self.pipeline(yaml.safe_dump(mistaken)), code=2)
 
     # ---- stopping and killing
     def test_stop(self):
