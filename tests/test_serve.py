@@ -177,6 +177,11 @@ class Serve(serving.ServerCase):
             self.assertEqual(reply.count(b"HTTP/1.1"), 1, reply)
         self.assertTrue(self.raw(post + b"Content-Length: 1073741824\r\n\r\n" + b"x" * 100000).startswith(b"HTTP/1.1 413 "))
         chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as stubborn:  # sends all of it, whatever the answer
+            stubborn.sendall(post + b"Content-Length: 1073741824\r\n\r\n")
+            for _ in range(1024):
+                stubborn.sendall(bytes(1 << 20))
+            self.assertTrue(stubborn.recv(1000).startswith(b"HTTP/1.1 413 "))
         self.assertTrue(self.raw(post + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 4).startswith(b"HTTP/1.1 413 "))
         self.assertTrue(self.raw(b"GET /" + b"x" * 100000).startswith(b"HTTP/1.1 431 "))
 
@@ -186,9 +191,13 @@ class Serve(serving.ServerCase):
             connection = socket.create_connection(("127.0.0.1", self.port))
             connection.sendall(b"GET / HTTP/1.1\r\nX-a: ")
             slow.append(connection)
-        reader = socket.create_connection(("127.0.0.1", self.port))
-        for _ in range(20):  # who never reads the replies
-            reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        reader = socket.socket()  # who never reads the replies, until the server cannot send any more, nor reads
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", self.port))
+        reader.settimeout(2)
+        with self.assertRaises(TimeoutError):
+            for _ in range(10_000):
+                reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
         began = time.monotonic()
         for _ in range(50):
             self.predict("words", ["a good film"])

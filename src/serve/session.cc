@@ -16,9 +16,10 @@ using ErrorCode = boost::system::error_code;
 
 constexpr std::size_t kReadSize = 16u << 10u;
 constexpr std::int64_t kMostBuffered = std::int64_t{1} << 30;
-// How much of what a refused request still sends is read, so that its sender sees the reply.
-constexpr std::size_t kMostDiscarded = 16u << 20u;
+// What a refused request still sends is read for so long, so that its sender sees the reply: until
+// nothing more comes, and in all.
 constexpr std::chrono::seconds kLinger{2};
+constexpr std::chrono::seconds kLongestLinger{30};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 // A plain socket or a TLS stream of one.
@@ -208,14 +209,15 @@ class StreamSession : public Session, public std::enable_shared_from_this<Stream
     }
     phase_ = Phase::kLingering;
     deadline_ = Clock::now() + kLinger;
+    linger_until_ = Clock::now() + kLongestLinger;
     discard();
   }
 
   void discard() {
     stream_.async_read_some(asio::buffer(buffer_), [self = this->shared_from_this()](
-                                                       const ErrorCode& error, std::size_t size) {
-      self->discarded_ += size;
-      if (error || self->discarded_ > kMostDiscarded) return self->close();
+                                                       const ErrorCode& error, std::size_t) {
+      if (error) return self->close();
+      self->deadline_ = std::min(Clock::now() + kLinger, self->linger_until_);
       self->discard();
     });
   }
@@ -238,12 +240,12 @@ class StreamSession : public Session, public std::enable_shared_from_this<Stream
   std::size_t end_ = 0;
   Phase phase_ = Phase::kReading;
   Clock::time_point deadline_;
+  Clock::time_point linger_until_;
   Clock::time_point began_;
   std::string reply_;
   std::string method_;
   std::string target_;
   std::int64_t accounted_ = 0;
-  std::size_t discarded_ = 0;
   bool keep_alive_ = true;
   bool without_body_ = false;
   bool last_ = false;
