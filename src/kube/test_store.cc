@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kApply = "application/apply-patch+yaml";
 constexpr const char* kForeground = "foregroundDeletion";
 
 // To the second, as the API server writes it.
@@ -71,6 +72,17 @@ json patched(const ApiRequest& request, const json& object) {
   json merged = object;
   merged.merge_patch(request.body);
   return merged;
+}
+
+// A server-side apply tells the elements of some lists apart by fields that have no default there.
+bool hasWholePorts(const json& object) {
+  if (object.is_object() && object.contains("ports")) {
+    for (const json& port : object["ports"]) {
+      if (!port.contains("protocol")) return false;
+    }
+  }
+  if (!object.is_structured()) return true;
+  return std::all_of(object.begin(), object.end(), hasWholePorts);
 }
 
 ApiReply notFound(const ObjectKey& key) {
@@ -167,7 +179,13 @@ ApiReply FakeStore::answer(const ApiRequest& request) {
     return {200, {{"kind", "Status"}, {"status", "Success"}}};
   }
   const json* object = find(key);
-  if (object == nullptr) return notFound(key);
+  const bool applies = request.content_type == kApply;
+  if (applies && !hasWholePorts(request.body)) {
+    return refusal(400,
+                   "failed to create typed patch object: an element of ports omits key field "
+                   "\"protocol\"");
+  }
+  if (object == nullptr) return applies ? create(request) : notFound(key);
   if (request.verb == "get") return {200, *object};
   if (request.verb == "delete") return remove(key, request.body);
   if (request.verb == "patch" || request.verb == "update") return change(request);
