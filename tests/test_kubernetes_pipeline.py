@@ -146,6 +146,55 @@ steps:
         self.dure("stop", "early", code=0, timeout=120)
         self.assertEqual(self.objects("deployments,services", "dure/service"), [])
 
+    def test_stop_and_resume(self):
+        flow = self.write("long.yaml", """name: long
+steps:
+  first: {command: "echo done > ${{ out }}/it"}
+  wait: {needs: first, command: "test -e go.txt || sleep 300", inputs: [go.txt], retries: 0}
+""")
+        self.write("go.txt", "")
+        (self.dir / "go.txt").unlink()
+        self.assertIn("no file or directory", self.dure("pipeline", "check", flow, code=2).err)
+        flow.write_text(flow.read_text().replace(", inputs: [go.txt]", ""))
+        name = self.run_flow(flow, "--detach").out.strip()
+        self.assertEqual(name, "long.1")
+        self.wait_until(lambda: self.states("long")["wait"] == "running" and self.tasks_of_part("wait"), "it waits", 90)
+        self.assertIn("is running", self.dure("rm", "long", code=2).err)
+        self.dure("stop", "long", code=0, timeout=120)
+        self.assertEqual(self.ps("long")["status"], "stopped")
+        self.assertEqual(self.states("long"), {"first": "succeeded", "wait": "stopped"})
+        self.nothing_runs()
+        self.write("go.txt", "")  # the folder is sent again
+        done = self.dure("pipeline", "run", "--resume", "long", code=0, timeout=200)
+        self.assertIn("long.1 succeeded", done.err)
+        self.assertNotIn("first running", done.err)
+
+    def tasks_of_part(self, part):
+        return [pod for pod in self.pods("dure/part=task") if f"-{part}-" in pod["metadata"]["name"]
+                and pod["status"]["phase"] == "Running"]
+
+    def test_the_page_waits_for_a_model_that_is_trained_meanwhile(self):
+        shutil.copytree(harness.ROOT / "examples/imdb", self.dir / "imdb")
+        flow = self.write("imdb/first.yaml", """name: first
+steps:
+  serve:
+    service: {command: "exec dure serve ${{ volume }}/train/final.h5 --port 8080", port: 8080, ready: /healthz, type: NodePort}
+  data: {needs: serve, inputs: [make_reviews.py], command: "python3 make_reviews.py --from make_reviews.py --to ${{ out }}"}
+  train:
+    job: {workers: 1, train: {model: text, data: "${{ steps.data }}/reviews.npz", epochs: 1}, output: "${{ out }}/final.h5"}
+""")
+        running = self.start("pipeline", "run", flow, "--on", "kubernetes", "-n", self.namespace)
+        self.wait_until(lambda: self.objects("deployments") and self.objects("deployments")[0]["status"].get("availableReplicas"),
+                        "the server runs", 120)
+        ask = self.probe()
+        self.assertIn("<title>", ask("http://first-serve/"))
+        waiting = json.loads(ask("http://first-serve/api/models"))["models"][0]
+        self.assertEqual((waiting["name"], waiting["state"]), ("final", "waiting"))
+        self.assertEqual(running.wait(240).code, 0, running.err)
+        self.wait_until(lambda: json.loads(ask("http://first-serve/api/models"))["models"][0]["state"] == "ready", "the model is taken up")
+        prediction = ask("http://first-serve/v1/models/final:predict", json.dumps({"instances": ["good1 bad2"]}))
+        self.assertEqual(len(json.loads(prediction)["predictions"][0]), 2)
+
     def test_the_documented_rights_are_enough(self):
         rules = []
         for page, name in (("kubernetes.md", "dure-user"), ("pipelines.md", "dure-services")):
