@@ -13,7 +13,8 @@ import yaml
 import harness
 from kubernetes import TRAINER_IMAGE, OnKubernetes, RunsOnKubernetes
 
-# What a part leaves is what everybody who needs it finds, and the folder comes along.
+# What a part leaves is what everybody who needs it finds. The folder comes along: it is one of its own, in which the
+# test's own output does not grow meanwhile.
 FLOW = """name: {name}
 parameters:
   parts: 2
@@ -35,8 +36,8 @@ class ClusterPipeline(RunsOnKubernetes, OnKubernetes, harness.Case):
     images = "all"
 
     def flow(self, name="flow", pause=0, more=""):
-        self.write("words", "".join(f"word{i * 37 % 101}\n" for i in range(101)))
-        return str(self.write("pipeline.yaml", FLOW.format(name=name, pause=pause) + more))
+        self.write("work/words", "".join(f"word{i * 37 % 101}\n" for i in range(101)))
+        return str(self.write("work/pipeline.yaml", FLOW.format(name=name, pause=pause) + more))
 
     def run_flow(self, *words, code=0, timeout=300):
         return self.dure("pipeline", "run", *words, "--on", "kubernetes", "-n", self.namespace, code=code, timeout=timeout)
@@ -122,7 +123,7 @@ class ClusterPipeline(RunsOnKubernetes, OnKubernetes, harness.Case):
         self.assertGreater(kills, 2)
 
     def test_a_server_that_is_there_before_its_model(self):
-        flow = self.write("pipeline.yaml", """name: early
+        flow = self.write("work/pipeline.yaml", """name: early
 parameters: {value: 1}
 steps:
   serve:
@@ -147,13 +148,13 @@ steps:
         self.assertEqual(self.objects("deployments,services", "dure/service"), [])
 
     def test_stop_and_resume(self):
-        flow = self.write("long.yaml", """name: long
+        flow = self.write("work/long.yaml", """name: long
 steps:
   first: {command: "echo done > ${{ out }}/it"}
   wait: {needs: first, command: "test -e go.txt || sleep 300", inputs: [go.txt], retries: 0}
 """)
-        self.write("go.txt", "")
-        (self.dir / "go.txt").unlink()
+        self.write("work/go.txt", "")
+        (self.dir / "work/go.txt").unlink()
         self.assertIn("no file or directory", self.dure("pipeline", "check", flow, code=2).err)
         flow.write_text(flow.read_text().replace(", inputs: [go.txt]", ""))
         name = self.run_flow(flow, "--detach").out.strip()
@@ -164,7 +165,7 @@ steps:
         self.assertEqual(self.ps("long")["status"], "stopped")
         self.assertEqual(self.states("long"), {"first": "succeeded", "wait": "stopped"})
         self.nothing_runs()
-        self.write("go.txt", "")  # the folder is sent again
+        self.write("work/go.txt", "")  # the folder is sent again
         done = self.dure("pipeline", "run", "--resume", "long", code=0, timeout=200)
         self.assertIn("long.1 succeeded", done.err)
         self.assertNotIn("first running", done.err)
@@ -205,7 +206,7 @@ steps:
         rules += next(role["rules"] for block in re.findall(r"```yaml\n(.*?)```", (harness.ROOT / "docs/kubernetes.md").read_text(), re.S)
                       for role in yaml.safe_load_all(block) if role.get("kind") == "Role" and role["metadata"]["name"] == "dure-manager")
         self.env["KUBECONFIG"] = self.limited_user(rules)
-        flow = self.write("pipeline.yaml", """name: least
+        flow = self.write("work/pipeline.yaml", """name: least
 steps:
   make: {command: "echo it > ${{ out }}/file"}
   serve: {service: {command: "exec python3 -m http.server 8080 --directory ${{ steps.make }}", port: 8080}}
@@ -224,12 +225,12 @@ steps:
         wrong = self.dure("pipeline", "run", flow, "--on", "kubernetes", "--context", "nowhere", code=2)
         self.assertIn("nowhere", wrong.err)
         self.assertIsNone(self.ps("flow"))
-        bad = self.write("bad.yaml", "name: bad\nsteps:\n  a: {command: \"echo out of luck >&2; exit 7\"}\n")
+        bad = self.write("work/bad.yaml", "name: bad\nsteps:\n  a: {command: \"echo out of luck >&2; exit 7\"}\n")
         done = self.run_flow(bad, code=1)
         self.assertRegex(done.err, r"bad\.1 failed: a failed: .*exited with 7.*out of luck")
-        odd = self.write("odd.yaml", "name: odd\nclaim: missing.one\nsteps: {a: {command: 'true'}}\n")
+        odd = self.write("work/odd.yaml", "name: odd\nclaim: missing.one\nsteps: {a: {command: 'true'}}\n")
         self.assertIn("there is no claim missing.one", self.run_flow(odd, code=2).err)
-        odd = self.write("odd.yaml", "name: odd\nkubernetes: {storage: {class: no-such}}\nsteps: {a: {command: 'true'}}\n")
+        odd = self.write("work/odd.yaml", "name: odd\nkubernetes: {storage: {class: no-such}}\nsteps: {a: {command: 'true'}}\n")
         self.assertIn("there is no storage class no-such", self.run_flow(odd, code=2).err)
         self.assertIsNone(self.ps("odd"))
         self.nothing_runs()

@@ -37,6 +37,8 @@ Folders OutputTree::foldersOf(const std::string& folder) const {
 
 Status OutputTree::prepare(const std::string& folder, bool goes_on) {
   const Folders folders = foldersOf(folder);
+  // Its attempt has succeeded and was published; whoever did that was killed before it was noted.
+  if (goes_on && has(folder)) return {};
   if (auto s = removeTree(finished(folder)); !s) return s;
   if (!goes_on) {
     if (auto s = removeTree(parentOf(folders.out)); !s) return s;

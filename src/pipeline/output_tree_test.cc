@@ -57,6 +57,17 @@ TEST_F(OutputTreeTest, PublishingAgainAfterAKillIsTheSame) {
   EXPECT_FALSE(fileExists(tree.foldersOf("copy").scratch));
 }
 
+TEST_F(OutputTreeTest, AnAttemptThatGoesOnAfterItWasPublishedKeepsItsOutput) {
+  OutputTree tree(directory_ + "/a");
+  writes(tree, "count/1", "sum");
+  const auto digest = tree.publish("count/1");
+  ASSERT_TRUE(tree.prepare("count/1", true));
+  const auto again = tree.publish("count/1");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(*again, *digest);
+  EXPECT_EQ(contentOf(tree, "count/1"), "sum");
+}
+
 TEST_F(OutputTreeTest, WhatWasNeverWrittenIsAnError) {
   OutputTree tree(directory_ + "/a");
   EXPECT_FALSE(tree.publish("nothing"));
